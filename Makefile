@@ -1,0 +1,46 @@
+# On a fresh machine with Python 3.11 and nothing else:
+#   make run    sets up .venv and solves the paper's first problem
+#   make test   sets up .venv and passes lint, types and tests
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: run test lint types tests bench format clean
+
+run: $(VENV)/.installed
+	$(BIN)/python -m fedcso
+
+test: lint types tests
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+tests: $(VENV)/.installed-dev
+	$(BIN)/pytest -n 2
+
+bench: $(VENV)/.installed-dev
+	$(BIN)/python -m benchmarks.invariant_logistic
+	$(BIN)/python -m benchmarks.threads
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
+
+# The stamps make installation happen once, and again when pyproject.toml changes.
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	touch $@ $(VENV)/.installed

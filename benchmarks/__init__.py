@@ -1,0 +1,1 @@
+"""What we time, against what, as ratios in one interleaved run. Timings are not tests."""

@@ -1,0 +1,37 @@
+"""fedcso: federated conditional stochastic optimisation, min_x (1/N) Σ_n E_ξ f_ξ( E_{η|ξ} g_η(x, ξ) )."""
+
+__version__ = "0.1.0"
+
+from fedcso.algorithm import Algorithm, State
+from fedcso.algorithms import ALGORITHMS
+from fedcso.costs import Costs
+from fedcso.engine import Job, Plan, Trace, stream
+from fedcso.errors import FedcsoError, InvalidValue, NonFinite, UnknownName
+from fedcso.estimator import Oracle, mean_outside, plain
+from fedcso.models import Functional
+from fedcso.problem import Batch, Problem, ascend, per_sample
+from fedcso.problems import PROBLEMS
+
+__all__ = [
+    "ALGORITHMS",
+    "PROBLEMS",
+    "Algorithm",
+    "Batch",
+    "Costs",
+    "FedcsoError",
+    "Functional",
+    "InvalidValue",
+    "Job",
+    "NonFinite",
+    "Oracle",
+    "Plan",
+    "Problem",
+    "State",
+    "Trace",
+    "UnknownName",
+    "ascend",
+    "mean_outside",
+    "per_sample",
+    "plain",
+    "stream",
+]

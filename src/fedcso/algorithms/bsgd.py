@@ -1,0 +1,36 @@
+"""BSGD: biased stochastic gradient descent on one machine.
+
+    x_{t+1} = Π_X( x_t − α (1/b) Σ_i ∇F̂(x_t; ξ_i, B_i) )
+
+FCSG with N = 1 and q = 1, and refused for anything else. Sends x. Keeps nothing.
+
+Reference: Hu et al., Biased Stochastic First-Order Methods for Conditional Stochastic Optimization
+and Applications in Meta Learning, NeurIPS 2020.
+"""
+
+from dataclasses import dataclass
+
+from fedcso.algorithm import Algorithm, Schedule, State
+from fedcso.algorithms.fcsg import FCSG
+from fedcso.engine import Plan, require_single_machine
+from fedcso.errors import require_positive
+from fedcso.estimator import Oracle
+from fedcso.problem import Batch
+
+
+@dataclass(frozen=True)
+class BSGD(Algorithm):
+    """Biased SGD on one machine; learning_rate is α."""
+
+    learning_rate: Schedule = 0.01
+
+    def __post_init__(self) -> None:
+        require_positive("learning_rate", self.learning_rate)
+
+    def check(self, plan: Plan, clients: int) -> None:
+        """One client with all the data, communicating with itself after every step."""
+        require_single_machine("BSGD", plan, clients)
+
+    def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
+        """As FCSG."""
+        return FCSG(self.learning_rate).step(state, oracle, batch, t)

@@ -1,0 +1,64 @@
+"""BSpiderBoost: variance reduction by periodic large batches, on one machine.
+
+    u_t = (1/B') Σ_{i≤B'} ∇F̂(x_t; ξ_i, B_i)                                        if t mod period = 0
+    u_t = u_{t−1} + (1/b) Σ_{i≤b} ( ∇F̂(x_t; ξ_i, B_i) − ∇F̂(x_{t−1}; ξ_i, B_i) )    otherwise
+    x_{t+1} = Π_X( x_t − α u_t )
+
+Both gradients of a difference are taken on the same samples. Sends x and u; keeps x_{t−1}. For N = 1
+and q = 1, and refused for anything else. With period 1 it is BSGD with batch B'.
+
+Reference: Hu et al., Biased Stochastic First-Order Methods for Conditional Stochastic Optimization
+and Applications in Meta Learning, NeurIPS 2020.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fedcso.algorithm import Algorithm, Schedule, State, at
+from fedcso.engine import Plan, require_single_machine
+from fedcso.errors import require_count, require_positive
+from fedcso.estimator import Oracle
+from fedcso.problem import Batch
+from fedcso.tree import Tree, add_scaled, subtract, zeros_like
+
+
+@dataclass(frozen=True)
+class BSpiderBoost(Algorithm):
+    """Biased SpiderBoost; learning_rate is α, large_batch is B', drawn every `period` steps."""
+
+    learning_rate: Schedule = 0.01
+    period: int = 10
+    large_batch: int = 100
+
+    durable: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require_positive("learning_rate", self.learning_rate)
+        require_count("period", self.period)
+        require_count("large_batch", self.large_batch)
+
+    def check(self, plan: Plan, clients: int) -> None:
+        """One client with all the data, communicating with itself after every step."""
+        require_single_machine("BSpiderBoost", plan, clients)
+
+    def outer_batch(self, t: int, plan: Plan) -> int:
+        """B' at the start of a period, else b."""
+        return self.large_batch if t % self.period == 0 else plan.outer_batch
+
+    def init(self, x: Tree) -> dict[str, Tree]:
+        """u is set afresh at t = 0."""
+        return {"x": x, "u": zeros_like(x)}
+
+    def receive(self, shared: dict[str, Tree], local: dict[str, Tree] | None) -> State:
+        """The previous iterate is the machine's own."""
+        return State(shared, local or {"previous": shared["x"]})
+
+    def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
+        """A fresh gradient, or the last one carried along."""
+        x, u = state.shared["x"], state.shared["u"]
+        gradient = oracle.grad(x, batch)
+        if t % self.period == 0:
+            u = gradient
+        else:
+            u = add_scaled(u, subtract(gradient, oracle.grad(state.local["previous"], batch)), 1.0)
+        return State({"x": oracle.move(x, u, at(self.learning_rate, t)), "u": u}, {"previous": x})

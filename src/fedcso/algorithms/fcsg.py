@@ -1,0 +1,32 @@
+"""FCSG: federated conditional stochastic gradient (Algorithm 1, blue lines).
+
+    u_{t+1} = (1/b) Σ_i ∇F̂(x_t; ξ_i, B_i)
+    x_{t+1} = Π_X( x_t − α u_{t+1} ),        averaged over clients after every q steps
+
+Sends x. Keeps nothing.
+
+Reference: Wu et al., Federated Conditional Stochastic Optimization, NeurIPS 2023.
+"""
+
+from dataclasses import dataclass
+
+from fedcso.algorithm import Algorithm, Schedule, State, at
+from fedcso.errors import require_positive
+from fedcso.estimator import Oracle
+from fedcso.problem import Batch
+
+
+@dataclass(frozen=True)
+class FCSG(Algorithm):
+    """Federated conditional stochastic gradient; learning_rate is α."""
+
+    learning_rate: Schedule = 0.01
+
+    def __post_init__(self) -> None:
+        require_positive("learning_rate", self.learning_rate)
+
+    def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
+        """Lines 11–14, then lines 5–10."""
+        x = state.shared["x"]
+        u = oracle.grad(x, batch)
+        return State({"x": oracle.move(x, u, at(self.learning_rate, t))})

@@ -1,0 +1,40 @@
+"""FCSG-M: FCSG with momentum (Algorithm 1, green lines).
+
+    u_{t+1} = (1 − β) u_t + (β/b) Σ_i ∇F̂(x_t; ξ_i, B_i),      u_1 from B outer samples
+    x_{t+1} = Π_X( x_t − α u_{t+1} ),        x and u averaged over clients after every q steps
+
+Sends x and u. Keeps nothing. With β = 1 it is FCSG.
+
+Reference: Wu et al., Federated Conditional Stochastic Optimization, NeurIPS 2023.
+"""
+
+from dataclasses import dataclass
+
+from fedcso.algorithm import Algorithm, Schedule, State, at
+from fedcso.errors import require_fraction, require_positive
+from fedcso.estimator import Oracle
+from fedcso.problem import Batch
+from fedcso.tree import Tree, mix, zeros_like
+
+
+@dataclass(frozen=True)
+class FCSGM(Algorithm):
+    """FCSG with momentum; learning_rate is α, momentum is β (the weight of the NEW gradient)."""
+
+    learning_rate: Schedule = 0.01
+    momentum: Schedule = 0.1
+
+    def __post_init__(self) -> None:
+        require_positive("learning_rate", self.learning_rate)
+        require_fraction("momentum", self.momentum)
+
+    def init(self, x: Tree) -> dict[str, Tree]:
+        """u_0 is never used: step 0 sets u_1 afresh."""
+        return {"x": x, "u": zeros_like(x)}
+
+    def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
+        """Lines 11–12 and 14 (line 2 at t = 0), then lines 5–10."""
+        x, u = state.shared["x"], state.shared["u"]
+        gradient = oracle.grad(x, batch)
+        u = gradient if t == 0 else mix(u, gradient, at(self.momentum, t))
+        return State({"x": oracle.move(x, u, at(self.learning_rate, t)), "u": u})

@@ -1,0 +1,32 @@
+"""FedAvg: local stochastic gradient steps on the ordinary loss, then averaging.
+
+    x_{t+1} = Π_X( x_t − α (1/b) Σ_i ∇f(x_t; ξ_i) ),        averaged over clients after every q steps
+
+For problems whose g is the identity (`classification`); there FCSG is the same method.
+Sends x. Keeps nothing.
+
+Reference: McMahan et al., Communication-Efficient Learning of Deep Networks from Decentralized
+Data, AISTATS 2017.
+"""
+
+from dataclasses import dataclass
+
+from fedcso.algorithm import Algorithm, Schedule, State, at
+from fedcso.errors import require_positive
+from fedcso.estimator import Oracle
+from fedcso.problem import Batch
+
+
+@dataclass(frozen=True)
+class FedAvg(Algorithm):
+    """Local SGD with averaging; learning_rate is α."""
+
+    learning_rate: Schedule = 0.01
+
+    def __post_init__(self) -> None:
+        require_positive("learning_rate", self.learning_rate)
+
+    def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
+        """One SGD step."""
+        x = state.shared["x"]
+        return State({"x": oracle.move(x, oracle.grad(x, batch), at(self.learning_rate, t))})

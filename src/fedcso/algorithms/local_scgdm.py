@@ -1,0 +1,46 @@
+"""Local-SCGDM: Local-SCGD with momentum.
+
+    y_{t+1} = (1 − γ) y_t + γ ĝ(x_t)
+    z_{t+1} = ∇ĝ(x_t)ᵀ ∇f(y_{t+1})
+    u_{t+1} = (1 − β) u_t + β z_{t+1}
+    x_{t+1} = Π_X( x_t − α u_{t+1} ),       x, y and u averaged over clients after every q steps
+
+y_1 = ĝ(x_0) and u_1 = z_1. Sends x, y and u. Keeps nothing. With γ = 1 and b = 1 it is FCSG-M.
+
+Reference: Gao, Li, Huang, On the Convergence of Local Stochastic Compositional Gradient Descent with
+Momentum, ICML 2022.
+"""
+
+from dataclasses import dataclass
+
+from fedcso.algorithm import Algorithm, Schedule, State, at
+from fedcso.algorithms.local_scgd import track
+from fedcso.errors import require_fraction, require_positive
+from fedcso.estimator import Oracle
+from fedcso.problem import Batch
+from fedcso.tree import Tree, mix, zeros_like
+
+
+@dataclass(frozen=True)
+class LocalSCGDM(Algorithm):
+    """Local-SCGD with momentum; learning_rate is α, tracking is γ, momentum is β."""
+
+    learning_rate: Schedule = 0.01
+    tracking: Schedule = 0.5
+    momentum: Schedule = 0.1
+
+    def __post_init__(self) -> None:
+        require_positive("learning_rate", self.learning_rate)
+        require_fraction("tracking", self.tracking)
+        require_fraction("momentum", self.momentum)
+
+    def init(self, x: Tree) -> dict[str, Tree]:
+        """There is no y yet; the first step makes it, and sets u_1 afresh."""
+        return {"x": x, "u": zeros_like(x), "y": ()}
+
+    def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
+        """Track, average, descend."""
+        x, u = state.shared["x"], state.shared["u"]
+        y, z = track(state.shared["y"], oracle, x, batch, at(self.tracking, t))
+        u = z if t == 0 else mix(u, z, at(self.momentum, t))
+        return State({"x": oracle.move(x, u, at(self.learning_rate, t)), "u": u, "y": y})

@@ -1,0 +1,31 @@
+"""What a run costs, counted where it happens."""
+
+from dataclasses import asdict, dataclass, fields
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Counts that add up over steps, clients and rounds."""
+
+    outer_samples: int = 0
+    """Samples of ξ drawn, by all clients together."""
+    inner_samples: int = 0
+    """Samples of η drawn, by all clients together."""
+    gradients: int = 0
+    """Evaluations of ∇F̂(x; ξ, B), one per ξ and point: Acc-FCSG-M needs two per drawn ξ."""
+    rounds: int = 0
+    """Communication rounds."""
+    bytes_up: int = 0
+    """Sent by clients to the server."""
+    bytes_down: int = 0
+    """Sent by the server to clients."""
+
+    def __add__(self, other: "Costs") -> "Costs":
+        return Costs(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def __mul__(self, times: int) -> "Costs":
+        return Costs(*(getattr(self, f.name) * times for f in fields(self)))
+
+    def as_dict(self) -> dict[str, int]:
+        """The counts by name."""
+        return asdict(self)

@@ -1,0 +1,91 @@
+"""The plain loop, client after client: Algorithm 1 as it is written, and the oracle for all other engines."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fedcso.algorithm import Algorithm
+from fedcso.client import Reply, local_round
+from fedcso.engine import Job, OnRound, Plan, Report, Trace, communication, drive, no_one_left, only
+from fedcso.errors import FedcsoError, NonFinite
+from fedcso.estimator import Estimator, plain
+from fedcso.problem import Problem
+from fedcso.tree import Tree, average
+
+
+def run(
+    algorithm: Algorithm,
+    problem: Problem,
+    clients: Sequence[Any],
+    plan: Plan,
+    seed: int = 0,
+    *,
+    test: Any = None,
+    estimator: Estimator = plain,
+    device: str = "cpu",
+    on_round: OnRound | None = None,
+) -> Trace:
+    """Run one method, one client after the other."""
+    job = Job(algorithm, problem, clients, plan, seed, test, estimator, device)
+    return only(drive(ClientByClient(job), on_round))
+
+
+class ClientByClient:
+    """Rounds of a single run. `each` maps a function over the clients: the built-in `map`, or a pool's."""
+
+    def __init__(self, job: Job, each: Callable[..., Iterable[Any]] = map):
+        self.job = job
+        self.each = each
+        self.jobs = [job]
+        self.shared = job.algorithm.init(job.start())
+        self.local: dict[int, dict[str, Tree]] = {}
+        self.output_step = job.output_step()
+
+    def play(self, round: int) -> list[Report | FedcsoError]:
+        """Every participant does its local steps; the server averages what they send."""
+        participants = self.job.plan.participants(self.job.seed, round, len(self.job.clients))
+        replies: dict[int, Reply] = {}
+        dropped: list[NonFinite] = []
+        answers = self.each(lambda client: self.local_round(client, round), participants)
+        for client, reply in zip(participants, answers, strict=True):
+            if isinstance(reply, Reply):
+                replies[client] = reply
+            elif self.job.plan.on_nonfinite == "stop":
+                return [reply]
+            else:
+                dropped.append(reply)
+        if not replies:
+            return [no_one_left(round, dropped)]
+        return [self.aggregate(participants, replies, dropped)]
+
+    def local_round(self, client: int, round: int) -> Reply | NonFinite:
+        """One client's reply, or why it has none."""
+        try:
+            return local_round(self.job, client, round, self.shared, self.local.get(client), self.output_step)
+        except NonFinite as reason:
+            return reason
+
+    def aggregate(
+        self, participants: list[int], replies: dict[int, Reply], dropped: list[NonFinite]
+    ) -> Report:
+        """The server's side of a round."""
+        job = self.job
+        weights = job.weights(list(replies))
+        mean = average([reply.shared for reply in replies.values()], weights)
+        before, self.shared = (
+            self.shared,
+            job.algorithm.aggregate(self.shared, mean, len(replies) / len(job.clients)),
+        )
+        messages = communication(before, self.shared, len(participants), len(replies))
+        kept = self.local if job.algorithm.durable else {}
+        self.local = kept | {client: reply.local for client, reply in replies.items()}
+        snapshots = [reply.output for reply in replies.values()]
+        return Report(
+            shared=self.shared,
+            participants=participants,
+            dropped=dropped,
+            costs=sum((reply.costs for reply in replies.values()), messages),
+            train_loss=float(np.average([reply.train_loss for reply in replies.values()], weights=weights)),
+            output=None if snapshots[0] is None else average(snapshots, weights),
+        )

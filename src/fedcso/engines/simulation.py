@@ -1,0 +1,65 @@
+"""All clients on this machine, as fast as it can: `stacked` for small models, `threads` for networks."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from fedcso.algorithm import Algorithm
+from fedcso.engine import OnRound, Plan, Trace, stream
+from fedcso.engines import stacked, threads
+from fedcso.errors import require_choice
+from fedcso.estimator import Estimator, Oracle, plain, sample
+from fedcso.problem import Problem, steps_of
+from fedcso.tree import numel, stack
+
+Execution = Literal["auto", "stacked", "threads"]
+
+EXECUTIONS: dict[str, Callable[..., Trace]] = {"stacked": stacked.run, "threads": threads.run}
+
+STACK_AT_MOST = 20_000
+"""Parameters up to which stacking pays: beyond, operators are large enough to keep a core busy alone."""
+
+
+def run(
+    algorithm: Algorithm,
+    problem: Problem,
+    clients: Sequence[Any],
+    plan: Plan,
+    seed: int = 0,
+    *,
+    test: Any = None,
+    estimator: Estimator = plain,
+    device: str = "cpu",
+    on_round: OnRound | None = None,
+    execution: Execution = "auto",
+) -> Trace:
+    """Run one method; `execution` forces the way it is carried out."""
+    require_choice("execution", execution, ("auto", *EXECUTIONS))
+    if execution == "auto":
+        execution = choose(problem, clients, estimator)
+    return EXECUTIONS[execution](
+        algorithm,
+        problem,
+        clients,
+        plan,
+        seed,
+        test=test,
+        estimator=estimator,
+        device=device,
+        on_round=on_round,
+    )
+
+
+def choose(problem: Problem, clients: Sequence[Any], estimator: Estimator = plain) -> Execution:
+    """`stacked` if the model is small and the problem can be evaluated for many clients at once."""
+    x = problem.init(stream(0, 0, 0))
+    if numel(x) > STACK_AT_MOST:
+        return "threads"
+    if problem.broadcasts and estimator is plain:
+        return "stacked"
+    # Not every forward pass can be batched by vmap (one that looks at a value can't): trying tells.
+    (batch,) = steps_of(sample(problem, clients[0], stream(0, 0, 0), 1, 1, 2), 1)
+    try:
+        Oracle.cohort(problem, 1, estimator).grad(stack([stack([x])]), stack([batch]))
+    except (RuntimeError, ValueError):
+        return "threads"
+    return "stacked"

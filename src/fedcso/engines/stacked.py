@@ -1,0 +1,253 @@
+"""Small models: all settings of a grid, all seeds and all clients in ONE automatic differentiation.
+
+Leaves get leading axes (grid point g, row r), a row being one client of one seed. Each loss depends on
+its own x alone, so the gradient of their sum is every client's gradient. All grid points see the same
+samples. A whole grid costs little more than one setting.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from fedcso.algorithm import Algorithm, State, grid
+from fedcso.client import local_round, portions
+from fedcso.engine import Job, OnRound, Plan, Report, Trace, communication, drive, no_one_left, only, stream
+from fedcso.errors import FedcsoError, NonFinite
+from fedcso.estimator import Estimator, Oracle, plain, sample
+from fedcso.problem import Problem, steps_of, unbounded
+from fedcso.tree import Tree, index, leaves, map_leaves, split, stack, to_device
+
+
+def run(
+    algorithm: Algorithm,
+    problem: Problem,
+    clients: Sequence[Any],
+    plan: Plan,
+    seed: int = 0,
+    *,
+    test: Any = None,
+    estimator: Estimator = plain,
+    device: str = "cpu",
+    on_round: OnRound | None = None,
+) -> Trace:
+    """Run one method with all clients stacked."""
+    job = Job(algorithm, problem, clients, plan, seed, test, estimator, device)
+    return only(drive(Stacked([job.algorithm], job, [seed]), on_round))
+
+
+def run_grid(
+    algorithms: Sequence[Algorithm],
+    problem: Problem,
+    clients: Sequence[Any],
+    plan: Plan,
+    seeds: Sequence[int] = (0,),
+    *,
+    test: Any = None,
+    estimator: Estimator = plain,
+    device: str = "cpu",
+    on_round: OnRound | None = None,
+) -> list[list[Trace]]:
+    """Run several settings of one method, each for several seeds: `result[setting][seed]`.
+
+    A setting that diverges does not stop the others: its trace ends there and says why in `failure`.
+    """
+    job = Job(algorithms[0], problem, clients, plan, seeds[0], test, estimator, device)
+    traces = drive(Stacked(algorithms, job, seeds), on_round)
+    return [traces[g * len(seeds) : (g + 1) * len(seeds)] for g in range(len(algorithms))]
+
+
+class Stacked:
+    """Rounds of many runs in step: the server's leaves are (g, seed, ...), those at work (g, row, ...)."""
+
+    def __init__(self, algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int]):
+        self.jobs = [replace(job, algorithm=a, seed=seed) for a in algorithms for seed in seeds]
+        self.job, self.seeds = job, list(seeds)
+        self.algorithm = grid(algorithms)
+        self.shape = len(algorithms), len(seeds)
+        first_setting = self.jobs[: len(seeds)]
+        start = stack([one.start() for one in first_setting])
+        self.shared: dict[str, Tree] = self.algorithm.init(
+            map_leaves(lambda leaf: leaf.expand(self.shape[0], *leaf.shape).contiguous(), start)
+        )
+        self.local: dict[str, Tree] = {}
+        """Leaves (g, seed, client, ...) over ALL clients, once there are any."""
+        self.known = torch.zeros(*self.shape, len(job.clients), dtype=torch.bool)
+        """Whose local state is there and still means something."""
+        self.output_steps = [one.output_step() for one in first_setting]
+        self.failures: dict[int, FedcsoError] = {}
+
+    def play(self, round: int) -> list[Report | FedcsoError]:
+        """A round of all runs."""
+        clients = [self.job.plan.participants(seed, round, len(self.job.clients)) for seed in self.seeds]
+        losses: list[torch.Tensor] = []
+        probes: list[torch.Tensor] = losses if unbounded(self.job.problem) else []
+
+        def watch(loss: torch.Tensor, gradient: Tree) -> None:
+            # Kept for every step and looked at once a round; a finite sum has finite summands.
+            losses.append(loss)
+            if probes is not losses:
+                probes.append(sum((_sum_from(leaf, 2) for leaf in leaves(gradient)), loss))
+
+        oracle = Oracle.cohort(self.job.problem, self.shape[0], self.job.estimator, watch)
+        state, snapshots = self.local_steps(round, clients, oracle)
+
+        cohort = (*self.shape, len(clients[0]))
+        sent = _by_client(state.shared, cohort)
+        # Where x is free, a gradient that is not finite stays in it for good; a projection could hide it.
+        healthy = torch.isfinite(torch.stack(probes)).all(0).reshape(cohort)
+        for leaf in leaves(sent):
+            healthy &= torch.isfinite(_sum_from(leaf, 3))
+        dropped = self.explain(round, clients, healthy.cpu())
+
+        weights = torch.tensor([self.job.weights(some) for some in clients], dtype=torch.float64)
+        weights = weights.to(self.job.device).expand(cohort)
+        if self.job.plan.on_nonfinite == "drop":
+            weights = weights * healthy
+        present = healthy.sum(-1)
+        before = self.shared
+        self.shared = self.algorithm.aggregate(
+            before, _mean(sent, weights), present.double() / len(self.job.clients)
+        )
+        self.remember(clients, _by_client(state.local, cohort), healthy)
+
+        mean_losses = _mean(torch.stack(losses).mean(0).reshape(cohort), weights).flatten().tolist()
+        outputs = {s: _mean(x, weights[:, s]) for s, x in snapshots.items()}
+        counts = present.flatten().tolist()
+        reports: list[Report | FedcsoError] = []
+        for i, shared in enumerate(split(self.shared, self.shape)):
+            g, s = divmod(i, self.shape[1])
+            if i in self.failures:
+                reports.append(self.failures[i])
+                continue
+            reports.append(
+                Report(
+                    shared=shared,
+                    participants=clients[s],
+                    dropped=dropped[i],
+                    costs=oracle.costs * counts[i]
+                    + communication(index(before, (g, s)), shared, len(clients[s]), counts[i]),
+                    train_loss=mean_losses[i],
+                    output=index(outputs[s], g) if s in outputs else None,
+                )
+            )
+        return reports
+
+    def local_steps(
+        self, round: int, clients: list[list[int]], oracle: Oracle
+    ) -> tuple[State, dict[int, Tree]]:
+        """q steps of every row, and, for seeds whose output step is among them, their models after it."""
+        job, cohort = self.job, (*self.shape, len(clients[0]))
+        rows = [(seed, client) for seed, some in zip(self.seeds, clients, strict=True) for client in some]
+        generators = [stream(seed, client, round) for seed, client in rows]
+        snapshots: dict[int, Tree] = {}
+        state = self.receive(clients, cohort)
+        for steps, b in portions(job, round):
+            drawn = [
+                sample(job.problem, job.clients[client], rng, len(steps), b, job.plan.inner_batch)
+                for (_, client), rng in zip(rows, generators, strict=True)
+            ]
+            oracle.count_draw(len(steps), b, job.plan.inner_batch)
+            batch = to_device(stack(drawn, axis=1), job.device)
+            for t, samples in zip(steps, steps_of(batch, len(steps)), strict=True):
+                state = self.algorithm.step(state, oracle, samples, t)
+                for s, output_step in enumerate(self.output_steps):
+                    if t == output_step:
+                        snapshots[s] = index(_by_client(state.shared["x"], cohort), (slice(None), s))
+        return self.algorithm.send(state, job.plan.steps(round)), snapshots
+
+    def receive(self, clients: list[list[int]], cohort: tuple[int, int, int]) -> State:
+        """Every row takes up the server's message with the local state it has, if it has one."""
+        rows = cohort[1] * cohort[2]
+
+        def to_rows(leaf: torch.Tensor) -> torch.Tensor:
+            return (
+                leaf.unsqueeze(2).expand(*cohort, *leaf.shape[2:]).reshape(cohort[0], rows, *leaf.shape[2:])
+            )
+
+        shared = map_leaves(to_rows, self.shared)
+        where = self.rows_of(clients)
+        known = self.known[where].reshape(cohort[0], rows)
+        if not leaves(self.local) or not known.any():
+            return self.algorithm.receive(shared, None)
+        local = map_leaves(lambda leaf: leaf[where].flatten(1, 2), self.local)
+        state = self.algorithm.receive(shared, local)
+        if known.all():
+            return state
+        fresh = self.algorithm.receive(shared, None)
+        return State(state.shared, map_leaves(lambda a, b: _choose(known, a, b), state.local, fresh.local))
+
+    def remember(self, clients: list[list[int]], local: dict[str, Tree], healthy: torch.Tensor) -> None:
+        """Keep the local state of all who took part; a dropped client keeps what it had before."""
+        where = self.rows_of(clients)
+        if not self.algorithm.durable:
+            self.known = torch.zeros_like(self.known)
+        if not leaves(self.local):
+            self.local = map_leaves(lambda leaf: leaf.new_zeros(*self.known.shape, *leaf.shape[3:]), local)
+
+        def put(everyone: torch.Tensor, some: torch.Tensor) -> torch.Tensor:
+            everyone = everyone.clone()
+            everyone[where] = _choose(healthy, some, everyone[where])
+            return everyone
+
+        self.local = map_leaves(put, self.local, local)
+        self.known[where] |= healthy.to(self.known.device)
+
+    def rows_of(self, clients: list[list[int]]) -> tuple[Any, ...]:
+        """An index (g, seed, some client) into (g, seed, all clients)."""
+        return slice(None), torch.arange(len(clients)).unsqueeze(1), torch.tensor(clients)
+
+    def explain(self, round: int, clients: list[list[int]], healthy: torch.Tensor) -> list[list[NonFinite]]:
+        """Why clients broke: the round is played again for each of them alone, watched at every step."""
+        dropped: list[list[NonFinite]] = [[] for _ in self.jobs]
+        for g, s, k in (~healthy).nonzero().tolist():
+            i, client = g * self.shape[1] + s, clients[s][k]
+            if i in self.failures:
+                continue
+            reason = self.replay(self.jobs[i], client, round, (g, s))
+            if self.job.plan.on_nonfinite == "stop":
+                self.failures[i] = reason
+            else:
+                dropped[i].append(reason)
+                if len(dropped[i]) == len(clients[s]):
+                    self.failures[i] = no_one_left(round, dropped[i])
+        return dropped
+
+    def replay(self, job: Job, client: int, round: int, run: tuple[int, int]) -> NonFinite:
+        """One client's round on its own, which raises what went wrong."""
+        local = (
+            index(self.local, (*run, client)) if leaves(self.local) and self.known[(*run, client)] else None
+        )
+        try:
+            local_round(job, client, round, index(self.shared, run), local)
+        except NonFinite as reason:
+            return reason
+        return NonFinite("update", client, round, job.plan.steps(round)[-1], job.seed)
+
+
+def _sum_from(leaf: torch.Tensor, axis: int) -> torch.Tensor:
+    """Sum over all axes from the given one on."""
+    return leaf.flatten(axis).sum(-1) if leaf.ndim > axis else leaf
+
+
+def _by_client(tree: Tree, cohort: tuple[int, int, int]) -> Tree:
+    """(g, row, ...) as (g, seed, client, ...)."""
+    return map_leaves(lambda leaf: leaf.reshape(*cohort, *leaf.shape[2:]), tree)
+
+
+def _choose(mask: torch.Tensor, yes: torch.Tensor, no: torch.Tensor) -> torch.Tensor:
+    """Entries of `yes` where the mask (over leading axes) holds, else of `no`."""
+    return torch.where(mask.reshape(mask.shape + (1,) * (yes.ndim - mask.ndim)), yes, no)
+
+
+def _mean(tree: Tree, weights: torch.Tensor) -> Tree:
+    """Weighted mean over the clients' axis, which is the weights' last, in float64; weight 0 hides a NaN."""
+    share = weights / weights.sum(-1, keepdim=True)
+
+    def mean(leaf: torch.Tensor) -> torch.Tensor:
+        aligned = share.reshape(share.shape + (1,) * (leaf.ndim - share.ndim))
+        visible = torch.where(aligned > 0, leaf, torch.zeros_like(leaf))
+        return (visible.to(torch.float64) * aligned).sum(share.ndim - 1).to(leaf.dtype)
+
+    return map_leaves(mean, tree)

@@ -1,0 +1,188 @@
+"""The biased gradient estimator of equation (4), and the oracle through which algorithms see it.
+
+    F̂(x; ξ, B) = f_ξ( (1/m) Σ_j g_{η_j}(x, ξ) ),     ∇F̂ = ( (1/m) Σ_j ∇g )ᵀ ∇f( (1/m) Σ_j g )
+
+The mean over η is INSIDE f. Its bias is at most L_g S_f σ_g / √m (Lemma A.2), and of order 1/m where
+f is twice differentiable.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.func import vmap
+
+from fedcso.costs import Costs
+from fedcso.problem import Batch, Problem, has_closed_form, unbounded
+from fedcso.tree import Tree, Weight, add_scaled, leaves, map_leaves, to_device, unflatten_like
+
+Estimator = Callable[[Problem, Tree, Batch], torch.Tensor]
+"""(problem, x, batch) -> b losses whose gradient in x is the estimate of ∇F, one per ξ."""
+
+Watch = Callable[[torch.Tensor, Tree], None]
+"""Shown every loss and gradient that an oracle computes."""
+
+
+def plain(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
+    """F̂ of equation (4)."""
+    return problem.outer(problem.inner(x, batch.xi, batch.eta), batch.xi)
+
+
+def mean_outside(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
+    """(1/m) Σ_j f_ξ( g_{η_j}(x, ξ) ): the WRONG objective, kept to show what the mistake costs.
+
+    Its bias does not fall with m.
+    """
+
+    def with_one_inner_sample(eta: Tree) -> torch.Tensor:
+        return plain(problem, x, Batch(batch.xi, map_leaves(lambda leaf: leaf.unsqueeze(1), eta)))
+
+    return vmap(with_one_inner_sample, in_dims=1)(batch.eta).mean(0)
+
+
+def sample(problem: Problem, data: Any, rng: torch.Generator, steps: int, b: int, m: int) -> Batch:
+    """Samples for `steps` local steps of b outer and, for each of these, m inner samples."""
+    xi = problem.sample_outer(data, rng, (steps, b))
+    return Batch(xi, problem.sample_inner(data, rng, xi, m))
+
+
+def _nothing(losses: torch.Tensor, gradient: Tree) -> None:
+    pass
+
+
+class Oracle:
+    """What an algorithm may ask: the gradient estimate at a point, on samples that were drawn before.
+
+    Drawing is separate from evaluating, because variance reduction needs ONE batch at TWO points.
+    An oracle answers for a single client, or, made by `Oracle.cohort`, for many at once: then every
+    leaf of x has leading axes (grid point, client), every leaf of a batch the axis (client), and all
+    answers come from one automatic differentiation of the summed losses, each of which depends on
+    its own x alone. An algorithm can't tell the difference.
+    """
+
+    def __init__(self, problem: Problem, estimator: Estimator = plain, watch: Watch = _nothing):
+        self.problem = problem
+        self.estimator = estimator
+        self.watch = watch
+        self._outer_samples = self._inner_samples = self._gradients = 0
+        self._formula = estimator is plain and has_closed_form(problem)
+        self._lead = 0
+        self._lift: Callable[..., Any] = lambda fn, takes_batch=True: fn
+
+    @classmethod
+    def cohort(
+        cls, problem: Problem, grid: int, estimator: Estimator = plain, watch: Watch = _nothing
+    ) -> "Oracle":
+        """An oracle for leaves with leading axes (grid, clients)."""
+        oracle = cls(problem, estimator, watch)
+        oracle._lead = 2
+        if not (problem.broadcasts and estimator is plain):
+            oracle._lift = _vmap_over_one_grid_point if grid == 1 else _vmap_over_grid
+        return oracle
+
+    def draw(self, data: Any, rng: torch.Generator, steps: int, b: int, m: int, device: str) -> Batch:
+        """Samples for several steps of one client, counted."""
+        self.count_draw(steps, b, m)
+        batch: Batch = to_device(sample(self.problem, data, rng, steps, b, m), device)
+        return batch
+
+    def count_draw(self, steps: int, b: int, m: int) -> None:
+        """Enter samples drawn elsewhere into the costs."""
+        self._outer_samples += steps * b
+        self._inner_samples += steps * self.problem.inner_samples(b, m)
+
+    @property
+    def costs(self) -> Costs:
+        """What was asked so far, counted for ONE client also in a cohort."""
+        return Costs(self._outer_samples, self._inner_samples, self._gradients)
+
+    def value(self, x: Tree, batch: Batch) -> torch.Tensor:
+        """F̂ averaged over the batch's ξ, plus r(x)."""
+        losses: torch.Tensor = self._lift(self._value)(x, batch)
+        return losses
+
+    def value_and_grad(self, x: Tree, batch: Batch) -> tuple[torch.Tensor, Tree]:
+        """F̂ + r and its gradient, averaged over the batch's ξ."""
+        if self._formula:
+            losses, gradient = self._lift(self._closed_form)(x, batch)
+        else:
+            point = _variable(x)
+            losses = self.value(point, batch)
+            gradient = _gradient(losses, point)
+            losses = losses.detach()
+        self._account(losses, gradient, batch)
+        return losses, gradient
+
+    def grad(self, x: Tree, batch: Batch) -> Tree:
+        """∇F̂(x; ξ, B) + ∇r(x), averaged over the batch's ξ."""
+        return self.value_and_grad(x, batch)[1]
+
+    def inner(self, x: Tree, batch: Batch) -> tuple[Tree, Callable[[Tree], Tree]]:
+        """ĝ(x) averaged over the batch's ξ, and the chain rule y ↦ ∇ĝ(x)ᵀ∇f(y) + ∇r(x) at a y to choose.
+
+        For methods that track the inner value (SCGD): the Jacobian of g is taken at x, the gradient of
+        f at the tracked y, paired for each ξ.
+        """
+        point = _variable(x)
+        g_hat = self._lift(lambda x, batch: self.problem.inner(x, batch.xi, batch.eta))(point, batch)
+
+        def chain(y: Tree) -> Tree:
+            tracked = map_leaves(
+                lambda value, like: value.detach().unsqueeze(self._lead).expand_as(like).requires_grad_(),
+                y,
+                g_hat,
+            )
+            losses = self._lift(lambda y, batch: self.problem.outer(y, batch.xi).mean(-1))(tracked, batch)
+            downstream = _gradient(losses, tracked)
+            pulled_back = sum(
+                (value * slope).sum() for value, slope in zip(leaves(g_hat), leaves(downstream), strict=True)
+            )
+            regular = self._lift(self.problem.regulariser, takes_batch=False)(point)
+            gradient = _gradient(pulled_back + regular.sum(), point)
+            self._account((losses + regular).detach(), gradient, batch)
+            return gradient
+
+        return map_leaves(lambda leaf: leaf.detach().mean(self._lead), g_hat), chain
+
+    def move(self, x: Tree, direction: Tree, step_size: Weight) -> Tree:
+        """Π_X(x − α u)."""
+        moved = add_scaled(x, direction, -step_size)
+        if unbounded(self.problem):
+            return moved
+        return self._lift(self.problem.project, takes_batch=False)(moved)
+
+    def _value(self, x: Tree, batch: Batch) -> torch.Tensor:
+        return self.estimator(self.problem, x, batch).mean(-1) + self.problem.regulariser(x)
+
+    def _closed_form(self, x: Tree, batch: Batch) -> tuple[torch.Tensor, Tree]:
+        return self.problem.closed_form(x, batch.xi, batch.eta)
+
+    def _account(self, losses: torch.Tensor, gradient: Tree, batch: Batch) -> None:
+        self._gradients += leaves(batch.xi)[0].shape[1 if self._lead else 0]
+        self.watch(losses, gradient)
+
+
+def _variable(x: Tree) -> Tree:
+    """A copy of x that remembers what is computed from it."""
+    return map_leaves(lambda leaf: leaf.detach().requires_grad_(), x)
+
+
+def _gradient(values: torch.Tensor, point: Tree) -> Tree:
+    """The gradient of the sum of some numbers; zero for leaves that it does not depend on."""
+    ones = torch.ones_like(values)
+    return unflatten_like(point, torch.autograd.grad(values, leaves(point), ones, materialize_grads=True))
+
+
+def _vmap_over_grid(fn: Callable[..., Any], takes_batch: bool = True) -> Callable[..., Any]:
+    # All grid points see the same samples: the batch has no grid axis.
+    return vmap(vmap(fn), in_dims=(0, None) if takes_batch else 0)
+
+
+def _vmap_over_one_grid_point(fn: Callable[..., Any], takes_batch: bool = True) -> Callable[..., Any]:
+    over_clients = vmap(fn)
+
+    def lifted(x: Tree, *batch: Batch) -> Tree:
+        result = over_clients(map_leaves(lambda leaf: leaf.squeeze(0), x), *batch)
+        return map_leaves(lambda leaf: leaf.unsqueeze(0), result)
+
+    return lifted

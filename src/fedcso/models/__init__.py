@@ -1,0 +1,5 @@
+"""Networks as plain `nn.Module`s, and what turns one into functions of its parameters."""
+
+from fedcso.models.functional import Functional
+
+__all__ = ["Functional"]

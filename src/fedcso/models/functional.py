@@ -1,0 +1,47 @@
+"""An `nn.Module` as a pair of functions: a dict of parameters to start from, and the forward pass on one."""
+
+import copy
+import threading
+
+import torch
+from torch import nn
+from torch.func import functional_call
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from fedcso.errors import FedcsoError
+
+
+class Functional:
+    """`init(rng)` gives parameters, `apply(parameters, *inputs)` the output; the module itself is left alone.
+
+    Batch norm must use batch statistics (`track_running_stats=False`): running ones would be a second,
+    hidden state that neither averages nor travels.
+    """
+
+    def __init__(self, module: nn.Module):
+        for name, part in module.named_modules():
+            if isinstance(part, _BatchNorm) and part.track_running_stats:
+                raise FedcsoError(
+                    f"layer {name!r} keeps running statistics, a state that clients would not share; build "
+                    "it with track_running_stats=False, or use GroupNorm or LayerNorm"
+                )
+        self.module = module
+        # functional_call swaps parameters inside the module while it runs: every thread needs its own.
+        self._copies = threading.local()
+
+    def init(self, rng: torch.Generator) -> dict[str, torch.Tensor]:
+        """Fresh parameters by the layers' own `reset_parameters`; a layer without it keeps its values."""
+        module = copy.deepcopy(self.module)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(torch.randint(2**62, (), generator=rng)))
+            for part in module.modules():
+                if callable(reset := getattr(part, "reset_parameters", None)):
+                    reset()
+        return {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
+
+    def apply(self, parameters: dict[str, torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
+        """The module's output with these parameters."""
+        if not hasattr(self._copies, "module"):
+            self._copies.module = copy.deepcopy(self.module)
+        output: torch.Tensor = functional_call(self._copies.module, parameters, inputs)
+        return output

@@ -1,0 +1,235 @@
+"""Invariant logistic regression (Section 5.1): classify points that are seen only through noise.
+
+    ξ = (a, b),   a ~ N(μ_n, diag(s_n²)),   b = sign(aᵀ x*_n),   η | ξ ~ N(a, σ₂² I)
+    g_η(x, ξ) = ηᵀ x,   f_ξ(y) = log(1 + exp(−b y)),   r(x) = λ Σ_i γ x_i² / (1 + γ x_i²)
+
+The paper has μ_n = 0, s_n = σ₁ = 1 and one x* for all clients; `clients` makes those, or unlike ones.
+
+F and ∇F are known. E[ηᵀx | ξ] = aᵀx, and log(1 + exp(−by)) = log(2 cosh(y/2)) − by/2, so that
+
+    F_n(x) = E log(2 cosh(v/2)) − ½ kᵀx + r(x),        v = aᵀx ~ N(μᵀx, Σ_i s_i² x_i²),   k = E[sign(aᵀx*) a]
+
+k is a closed form, and the expectation over v is a smooth one-dimensional integral, done by
+Gauss–Legendre quadrature to nearly machine precision. (One dimension suffices: the label enters
+linearly.)
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from fedcso.engine import START, stream
+from fedcso.errors import require, require_count, require_positive
+from fedcso.problem import Problem
+
+
+class Source(NamedTuple):
+    """Where a client's points come from."""
+
+    truth: torch.Tensor
+    """x*, whose sign of aᵀx* is the label."""
+    mean: torch.Tensor
+    """μ, the centre of a."""
+    scale: torch.Tensor
+    """s, the standard deviation of a in each coordinate."""
+
+
+class Point(NamedTuple):
+    """ξ."""
+
+    a: torch.Tensor
+    label: torch.Tensor
+
+
+@dataclass(frozen=True)
+class InvariantLogistic(Problem):
+    """Invariant logistic regression; a client's data is a `Source`."""
+
+    dimension: int = 10
+    """d."""
+    signal: float = 1.0
+    """σ₁, the standard deviation of a."""
+    noise: float = 1.5
+    """σ₂, the standard deviation of a measurement η around a."""
+    penalty: float = 0.001
+    """λ."""
+    sharpness: float = 10.0
+    """γ (called α in the paper's text)."""
+    draw_mean: bool = False
+    """Draw the inner mean from N(a, σ₂²/m · I) in one go: the same distribution, a cost that does not
+    depend on m. Still counted as m samples."""
+    dtype: torch.dtype = torch.float32
+
+    broadcasts: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require_count("dimension", self.dimension)
+        require_positive("signal", self.signal)
+        require_positive("noise", self.noise)
+        require_positive("sharpness", self.sharpness)
+        require("penalty", self.penalty, lambda v: v >= 0, "at least 0")
+
+    # ------------------------------------------------------------------------------------- the data
+
+    def clients(
+        self,
+        number: int = 16,
+        *,
+        seed: int = 0,
+        unlike_truth: float = 0.0,
+        unlike_points: float = 0.0,
+    ) -> list[Source]:
+        """Sources for all clients, by the data seed.
+
+        `unlike_truth` h mixes a client's own direction into x*: x*_n = x* + h z_n with ‖x*‖ = 1 and
+        z_n ~ N(0, I/d). `unlike_points` h shifts and scales its points: μ_n ~ N(0, h² σ₁² I) and
+        s_n = σ₁ exp(h z). With 0 all clients are alike, as in the paper.
+        """
+        require_count("number", number)
+        rng = stream(seed, START, 0)
+
+        def normal() -> torch.Tensor:
+            return torch.randn(self.dimension, generator=rng, dtype=self.dtype)
+
+        truth = F.normalize(normal(), dim=0)
+        return [
+            Source(
+                truth=truth + unlike_truth / math.sqrt(self.dimension) * normal(),
+                mean=unlike_points * self.signal * normal(),
+                scale=self.signal * torch.exp(unlike_points * normal()),
+            )
+            for _ in range(number)
+        ]
+
+    def test_points(self, clients: Sequence[Source], number: int = 50_000, *, seed: int = 0) -> Point:
+        """Labelled points from all clients' sources alike, none of them ever trained on."""
+        shares = [number // len(clients) + (n < number % len(clients)) for n in range(len(clients))]
+        rng = stream(seed, START, 1)
+        parts = [
+            self.sample_outer(source, rng, (share,)) for source, share in zip(clients, shares, strict=True)
+        ]
+        return Point(*(torch.cat(column) for column in zip(*parts, strict=True)))
+
+    # ---------------------------------------------------------------------------------- the problem
+
+    def init(self, rng: torch.Generator) -> torch.Tensor:
+        """x_0 ~ N(0, I): the paper does not say."""
+        return torch.randn(self.dimension, generator=rng, dtype=self.dtype)
+
+    def sample_outer(self, data: Source, rng: torch.Generator, shape: tuple[int, ...]) -> Point:
+        """a ~ N(μ, diag(s²)) and its label."""
+        a = torch.randn(*shape, self.dimension, generator=rng, dtype=self.dtype)
+        a = torch.addcmul(data.mean, a, data.scale)
+        return Point(a, torch.sign(a @ data.truth))
+
+    def sample_inner(self, data: Source, rng: torch.Generator, xi: Point, m: int) -> torch.Tensor:
+        """η ~ N(a, σ₂² I), m times; or their mean."""
+        draws, spread = (1, self.noise / math.sqrt(m)) if self.draw_mean else (m, self.noise)
+        noise = torch.randn(*xi.a.shape[:-1], draws, self.dimension, generator=rng, dtype=self.dtype)
+        return torch.add(xi.a.unsqueeze(-2), noise, alpha=spread)
+
+    def inner(self, x: torch.Tensor, xi: Point, eta: torch.Tensor) -> torch.Tensor:
+        """(1/m) Σ_j η_jᵀx: g is linear in η, so the mean may be taken before the product."""
+        return (eta.mean(-2) * x.unsqueeze(-2)).sum(-1)
+
+    def outer(self, y: torch.Tensor, xi: Point) -> torch.Tensor:
+        """log(1 + exp(−b y))."""
+        return F.softplus(-xi.label * y)
+
+    def regulariser(self, x: torch.Tensor) -> torch.Tensor:
+        """λ Σ_i γ x_i² / (1 + γ x_i²), as −λ Σ_i (1 / (1 + γ x_i²) − 1), cheaper to differentiate."""
+        return ((1 + self.sharpness * x.square()).reciprocal() - 1).sum(-1) * -self.penalty
+
+    def closed_form(self, x: torch.Tensor, xi: Point, eta: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """With η̄ the mean measurement: −b η̄ / (1 + exp(b η̄ᵀx)) + 2λγ x / (1 + γx²)²."""
+        mean = eta.mean(-2)
+        logit = xi.label * (mean * x.unsqueeze(-2)).sum(-1)
+        wrong = torch.sigmoid(-logit) * xi.label
+        denominator = 1 + self.sharpness * x.square()
+        pull = x / denominator.square()
+        push = (wrong.unsqueeze(-1) * mean).mean(-2)
+        losses = F.softplus(-logit).mean(-1) + (denominator.reciprocal() - 1).sum(-1) * -self.penalty
+        return losses, torch.sub(2 * self.penalty * self.sharpness * pull, push)
+
+    def size(self, data: Source) -> float:
+        """Clients draw from distributions: they all count alike."""
+        return 1.0
+
+    def evaluate(self, x: torch.Tensor, test: Point | None) -> dict[str, torch.Tensor]:
+        """Share of noise-free test points on the right side."""
+        if test is None:
+            return {}
+        return {"accuracy": (torch.sign(x @ test.a.T) == test.label).double().mean(-1)}
+
+    # ------------------------------------------------------------------------------------ the truth
+
+    def exact(
+        self, x: torch.Tensor, clients: Sequence[Source], weights: Sequence[float]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """F and ∇F, in float64."""
+        x = x.double()
+        square = self.sharpness * x * x
+        value = self.penalty * (square / (1 + square)).sum(-1)
+        gradient = 2 * self.penalty * self.sharpness * x / (1 + square) ** 2
+        total = sum(weights)
+        # Clients with the same source have the same F_n: the integral is done once for all of them.
+        shares: dict[tuple[Any, ...], tuple[Source, float]] = {}
+        for source, weight in zip(clients, weights, strict=True):
+            key = tuple(tuple(part.tolist()) for part in source)
+            shares[key] = source, shares.get(key, (source, 0.0))[1] + weight / total
+        for source, share in shares.values():
+            source_value, source_gradient = _logistic_part(x, Source(*(part.double() for part in source)))
+            value = value + share * source_value
+            gradient = gradient + share * source_gradient
+        return value, gradient
+
+
+def _logistic_part(x: torch.Tensor, source: Source) -> tuple[torch.Tensor, torch.Tensor]:
+    """E log(1 + exp(−b aᵀx)) and its gradient, for one source; x may have leading axes."""
+    # k = E[sign(aᵀx*) a]: a splits into its part along aᵀx*, which is Gaussian, and an independent rest.
+    along = source.scale**2 * source.truth
+    spread = (along @ source.truth).sqrt()
+    z = (source.mean @ source.truth) / spread
+    density = torch.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+    k = source.mean * torch.erf(z / math.sqrt(2)) + along * (2 * density / spread)
+
+    centre = x @ source.mean
+    scaled = source.scale**2 * x
+    width = (scaled * x).sum(-1).clamp_min(1e-300).sqrt()
+    v, weight = _gaussian_nodes(centre, width)
+    half = v / 2
+    log_cosh = (weight * (half.abs() + torch.log1p(torch.exp(-v.abs())))).sum(-1)
+    tanh = torch.tanh(half)
+    # E[½ tanh(v/2) a] = ½ μ E tanh(v/2) + ¼ Cov(a, v) E sech²(v/2)   (Stein's lemma)
+    slope = (weight * tanh).sum(-1, keepdim=True) / 2 * source.mean
+    slope = slope + (weight * (1 - tanh * tanh)).sum(-1, keepdim=True) / 4 * scaled
+    return log_cosh - (x @ k) / 2, slope - k / 2
+
+
+_REACH = 12.0  # standard deviations: what lies beyond is below 1e-31
+_LEGENDRE = np.polynomial.legendre.leggauss(20)
+
+
+def _gaussian_nodes(centre: torch.Tensor, width: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Nodes v and weights of a quadrature for E h(v), v ~ N(centre, width²), h changing near 0 on scale 1.
+
+    Panels of Gauss–Legendre nodes over ±12 standard deviations, with further borders around v = 0 at
+    distances 1, 2, 4, …, where log cosh bends (its nearest singularities are at ±iπ).
+    """
+    regular = torch.linspace(-_REACH, _REACH, 25, dtype=torch.float64)
+    doubling = 2.0 ** torch.arange(0, 12, dtype=torch.float64)
+    bends = torch.cat([-doubling, torch.zeros(1, dtype=torch.float64), doubling])
+    # In units of the standard deviation; empty panels (clamped borders) weigh nothing.
+    around_zero = ((bends - centre.unsqueeze(-1)) / width.unsqueeze(-1)).clamp(-_REACH, _REACH)
+    borders = torch.cat([regular.expand(*centre.shape, -1), around_zero], -1).sort(-1).values
+    left, right = borders[..., :-1, None], borders[..., 1:, None]
+    nodes, weights = (torch.from_numpy(part) for part in _LEGENDRE)
+    u = (left + right) / 2 + (right - left) / 2 * nodes
+    mass = (right - left) / 2 * weights * torch.exp(-u * u / 2) / math.sqrt(2 * math.pi)
+    v = centre[..., None, None] + width[..., None, None] * u
+    return v.flatten(-2), mass.flatten(-2)

@@ -1,0 +1,105 @@
+"""A nested quadratic whose every quantity is known in closed form, for tests and teaching.
+
+    ξ ~ N(c_n, s² I),   η | ξ ~ N(1 + κ ξ, τ² I),   g_η(x, ξ) = η ∘ x,   f_ξ(y) = ½ ‖y − ξ‖²
+
+coordinate by coordinate (∘). With μ(ξ) = E[η | ξ] = 1 + κξ:
+
+    ∇F_n(x)     = E[μ²] ∘ x − E[μ ξ],      E[μ²] = (1 + κc)² + κ²s²,   E[μ ξ] = c + κ(c² + s²)
+    E ∇F̂_n(x)  = ∇F_n(x) + (τ²/m) x       so the bias is (τ²/m) x: it falls like 1/m
+    x*          = Σ_n E[μ ξ] / Σ_n E[μ²]
+
+With the mean outside f the bias is τ² x, whatever m.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from fedcso.engine import START, stream
+from fedcso.errors import require_count, require_positive
+from fedcso.problem import Problem
+
+
+@dataclass(frozen=True)
+class NestedQuadratic(Problem):
+    """The nested quadratic; a client's data is its centre c_n, a vector."""
+
+    dimension: int = 3
+    coupling: float = 0.5
+    """κ, how much the inner samples depend on ξ."""
+    spread: float = 1.0
+    """s, the noise of ξ."""
+    noise: float = 1.0
+    """τ, the noise of η given ξ; it makes the bias."""
+    dtype: torch.dtype = torch.float64
+
+    broadcasts: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require_count("dimension", self.dimension)
+        require_positive("spread", self.spread)
+        require_positive("noise", self.noise)
+
+    def centres(self, clients: int, heterogeneity: float = 0.5, seed: int = 0) -> list[torch.Tensor]:
+        """Centres c_n ~ N(1, heterogeneity² I), one for each client."""
+        noise = torch.randn(clients, self.dimension, generator=stream(seed, START, 0), dtype=self.dtype)
+        return list(1 + heterogeneity * noise)
+
+    def init(self, rng: torch.Generator) -> torch.Tensor:
+        """x_0 ~ N(0, I)."""
+        return torch.randn(self.dimension, generator=rng, dtype=self.dtype)
+
+    def sample_outer(self, data: torch.Tensor, rng: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
+        """ξ ~ N(c_n, s² I)."""
+        return data + self.spread * torch.randn(*shape, self.dimension, generator=rng, dtype=self.dtype)
+
+    def sample_inner(
+        self, data: torch.Tensor, rng: torch.Generator, xi: torch.Tensor, m: int
+    ) -> torch.Tensor:
+        """η | ξ ~ N(1 + κξ, τ² I)."""
+        noise = torch.randn(*xi.shape[:-1], m, self.dimension, generator=rng, dtype=self.dtype)
+        return (1 + self.coupling * xi).unsqueeze(-2) + self.noise * noise
+
+    def inner(self, x: torch.Tensor, xi: torch.Tensor, eta: torch.Tensor) -> torch.Tensor:
+        """ĝ = (1/m) Σ_j η_j ∘ x."""
+        return eta.mean(-2) * x.unsqueeze(-2)
+
+    def outer(self, y: torch.Tensor, xi: torch.Tensor) -> torch.Tensor:
+        """½ ‖y − ξ‖²."""
+        return 0.5 * (y - xi).square().sum(-1)
+
+    def size(self, data: torch.Tensor) -> float:
+        """Clients draw from distributions: they all count alike."""
+        return 1.0
+
+    def exact(
+        self, x: torch.Tensor, clients: Sequence[torch.Tensor], weights: Sequence[float]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """F and ∇F."""
+        square, cross, constant = self._moments(clients, weights)
+        value = (0.5 * square * x**2 - cross * x + constant).sum(-1)
+        return value, square * x - cross
+
+    def optimum(
+        self, clients: Sequence[torch.Tensor], weights: Sequence[float] | None = None
+    ) -> torch.Tensor:
+        """x*."""
+        square, cross, _ = self._moments(clients, weights or [1.0] * len(clients))
+        return cross / square
+
+    def bias(self, x: torch.Tensor, m: int) -> torch.Tensor:
+        """E ∇F̂(x) − ∇F(x) with m inner samples."""
+        return self.noise**2 / m * x
+
+    def _moments(
+        self, clients: Sequence[torch.Tensor], weights: Sequence[float]
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Means over clients of E[μ²], E[μ ξ] and ½ E[ξ²]."""
+        c, k, s = torch.stack(list(clients)), self.coupling, self.spread
+        share = torch.tensor(weights, dtype=self.dtype).unsqueeze(-1)
+        share = share / share.sum()
+        square = (1 + k * c) ** 2 + (k * s) ** 2
+        cross = c + k * (c**2 + s**2)
+        return (share * square).sum(0), (share * cross).sum(0), (share * 0.5 * (c**2 + s**2)).sum(0)
