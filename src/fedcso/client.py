@@ -89,8 +89,8 @@ def local_round(
         batch = oracle.draw(job.clients[client], rng, len(portion.steps), portion.outer_batch, m, job.device)
         for t, samples in zip(portion.steps, steps_of(batch, len(portion.steps)), strict=True):
             state = job.algorithm.step(state, oracle, samples, t)
-            _check("update of", state.shared)
             if t == output_step:
                 output = state.shared["x"]
     state = job.algorithm.send(state, job.plan.steps(round))
+    _check("update of", state.shared)
     return Reply(state.shared, state.local, oracle.costs, float(torch.stack(losses).mean()), output)

@@ -1,7 +1,6 @@
 """A pool of threads over clients, for networks: each client computes on a single thread of its own.
 
-On a CPU this beats letting torch split every small operator among cores. Images are laid out
-`channels_last`, which convolutions prefer.
+On a CPU this beats letting torch split every small operator among cores.
 """
 
 import os

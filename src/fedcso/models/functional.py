@@ -43,5 +43,18 @@ class Functional:
         """The module's output with these parameters."""
         if not hasattr(self._copies, "module"):
             self._copies.module = copy.deepcopy(self.module)
-        output: torch.Tensor = functional_call(self._copies.module, parameters, inputs)
+        laid_out = {name: _channels_last(value) for name, value in parameters.items()}
+        output: torch.Tensor = functional_call(self._copies.module, laid_out, inputs)
         return output
+
+
+def _channels_last(weight: torch.Tensor) -> torch.Tensor:
+    """Kernels of 2-d convolutions with channels last in memory: a third faster on CPUs (`benchmarks/threads.py`).
+
+    By permuting, which `vmap` understands, and at every use, so that no result depends on how a tensor
+    happened to be stored. The images follow the kernels' layout by themselves.
+    """
+    if weight.ndim != 4:
+        return weight
+    # `clone`, not `contiguous`: with a single channel both layouts count as contiguous, and nothing would be done.
+    return weight.permute(0, 2, 3, 1).clone(memory_format=torch.contiguous_format).permute(0, 3, 1, 2)

@@ -1,0 +1,64 @@
+"""A pool of clients against the ordinary loop, on a small CNN with MNIST-shaped data.
+
+    python -m benchmarks.threads
+
+FedAvg, 16 clients × 5 steps × batch 32 a round. The ordinary loop trains one client after the other with
+`torch.optim.SGD`, once with torch's default threads and once with a single one.
+"""
+
+import copy
+
+import torch
+import torch.nn.functional as F
+
+from benchmarks.timing import describe_machine, interleave, report
+from fedcso.algorithms import FedAvg
+from fedcso.engine import Plan
+from fedcso.engines import threads
+from fedcso.models.small_cnn import SmallCNN
+from fedcso.problems.classification import Classification, Examples
+
+CLIENTS, LOCAL_STEPS, BATCH, ROUNDS = 16, 5, 32, 2
+
+
+def ordinary_loop(clients: list[Examples], intra_op: int) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(intra_op)
+    server = SmallCNN()
+    for _ in range(ROUNDS):
+        total = {name: torch.zeros_like(value) for name, value in server.state_dict().items()}
+        for data in clients:
+            model = copy.deepcopy(server)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+            for _ in range(LOCAL_STEPS):
+                chosen = torch.randint(len(data.labels), (BATCH,))
+                optimizer.zero_grad()
+                F.cross_entropy(model(data.inputs[chosen]), data.labels[chosen]).backward()
+                optimizer.step()
+            for name, value in model.state_dict().items():
+                total[name] += value / CLIENTS
+        server.load_state_dict(total)
+    torch.set_num_threads(before)
+
+
+def main() -> None:
+    describe_machine()
+    clients = [
+        Examples(torch.randn(500 + 10 * n, 1, 28, 28), torch.randint(10, (500 + 10 * n,)))
+        for n in range(CLIENTS)
+    ]
+    problem = Classification(SmallCNN())
+    plan = Plan(ROUNDS, LOCAL_STEPS, outer_batch=BATCH, evaluate_every=ROUNDS)
+    default = torch.get_num_threads()
+    timings = interleave(
+        {
+            f"ordinary loop, {default} torch threads": (lambda: ordinary_loop(clients, default), ROUNDS),
+            "ordinary loop, 1 torch thread": (lambda: ordinary_loop(clients, 1), ROUNDS),
+            "threads engine": (lambda: threads.run(FedAvg(), problem, clients, plan), ROUNDS),
+        }
+    )
+    report("One round of FedAvg, 16 clients", timings, f"ordinary loop, {default} torch threads", "round")
+
+
+if __name__ == "__main__":
+    main()
