@@ -14,8 +14,8 @@ import torch.nn.functional as F
 
 from benchmarks.timing import describe_machine, interleave, report
 from fedcso.algorithms import FCSG, FCSGM
-from fedcso.engine import Plan
 from fedcso.engines import reference, stacked
+from fedcso.plan import Plan
 from fedcso.problems import InvariantLogistic
 
 RATES = (0.01, 0.005, 0.001)

@@ -13,9 +13,9 @@ import torch.nn.functional as F
 
 from benchmarks.timing import describe_machine, interleave, report
 from fedcso.algorithms import FedAvg
-from fedcso.engine import Plan
 from fedcso.engines import threads
 from fedcso.models.small_cnn import SmallCNN
+from fedcso.plan import Plan
 from fedcso.problems.classification import Classification, Examples
 
 CLIENTS, LOCAL_STEPS, BATCH, ROUNDS = 16, 5, 32, 2
@@ -33,7 +33,7 @@ def ordinary_loop(clients: list[Examples], intra_op: int) -> None:
             for _ in range(LOCAL_STEPS):
                 chosen = torch.randint(len(data.labels), (BATCH,))
                 optimizer.zero_grad()
-                F.cross_entropy(model(data.inputs[chosen]), data.labels[chosen]).backward()
+                F.cross_entropy(model(data.inputs[chosen]), data.labels[chosen]).backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
             for name, value in model.state_dict().items():
                 total[name] += value / CLIENTS

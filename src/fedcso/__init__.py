@@ -5,12 +5,15 @@ __version__ = "0.1.0"
 from fedcso.algorithm import Algorithm, State
 from fedcso.algorithms import ALGORITHMS
 from fedcso.costs import Costs
-from fedcso.engine import Job, Plan, Trace, stream
+from fedcso.engine import Job, Progress, Snapshot
 from fedcso.errors import FedcsoError, InvalidValue, NonFinite, UnknownName
 from fedcso.estimator import Oracle, mean_outside, plain
 from fedcso.models import Functional
+from fedcso.plan import Plan
 from fedcso.problem import Batch, Problem, ascend, per_sample
 from fedcso.problems import PROBLEMS
+from fedcso.streams import stream
+from fedcso.trace import Trace
 
 __all__ = [
     "ALGORITHMS",
@@ -26,6 +29,8 @@ __all__ = [
     "Oracle",
     "Plan",
     "Problem",
+    "Progress",
+    "Snapshot",
     "State",
     "Trace",
     "UnknownName",

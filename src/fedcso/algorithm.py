@@ -3,17 +3,15 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 
 from fedcso.errors import InvalidValue
 from fedcso.estimator import Oracle
+from fedcso.plan import Plan
 from fedcso.problem import Batch
 from fedcso.tree import Tree, Weight
-
-if TYPE_CHECKING:
-    from fedcso.engine import Plan
 
 Schedule = float | torch.Tensor | Callable[[int], float]
 """A number, one number per grid point, or a function of the step t = 0, 1, 2, …"""
@@ -68,11 +66,11 @@ class Algorithm(ABC):
         """The server's next message, from its last and the mean of what a fraction of the clients sent."""
         return mean
 
-    def outer_batch(self, t: int, plan: "Plan") -> int:
+    def outer_batch(self, t: int, plan: Plan) -> int:
         """How many outer samples step t needs: B at the start, b later."""
         return plan.initial if t == 0 else plan.outer_batch
 
-    def check(self, plan: "Plan", clients: int) -> None:  # noqa: B027 - most methods take any plan
+    def check(self, plan: Plan, clients: int) -> None:  # noqa: B027 - most methods take any plan
         """Refuse plans that the method is not made for."""
 
 

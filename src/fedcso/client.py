@@ -7,10 +7,11 @@ from typing import NamedTuple
 import torch
 
 from fedcso.costs import Costs
-from fedcso.engine import Job, stream
+from fedcso.engine import Job
 from fedcso.errors import NonFinite
 from fedcso.estimator import Oracle
 from fedcso.problem import steps_of
+from fedcso.streams import stream
 from fedcso.tree import Tree, is_finite, named_leaves
 
 DRAW_AHEAD = 64

@@ -135,7 +135,7 @@ class _Ascend(torch.autograd.Function):
         return value.view_as(value)
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
         return -gradient
 
 
@@ -144,7 +144,7 @@ def ascend(value: torch.Tensor) -> torch.Tensor:
 
     So a min-max problem needs no type of its own: its dual variable enters the loss as `ascend(α)`.
     """
-    result: torch.Tensor = _Ascend.apply(value)
+    result: torch.Tensor = _Ascend.apply(value)  # type: ignore[no-untyped-call]
     return result
 
 

@@ -112,7 +112,7 @@ def subtract(a: Tree, b: Tree) -> Tree:
 def add_scaled(a: Tree, b: Tree, weight: Weight) -> Tree:
     """a + weight·b. The weight is a number, or one number per leading index (a grid)."""
     if isinstance(weight, torch.Tensor):
-        return map_leaves(lambda p, q: torch.addcmul(p, q, _aligned(weight, p)), a, b)
+        return map_leaves(lambda p, q: torch.addcmul(p, q, _aligned(weight, p)), a, b)  # type: ignore[arg-type]
     return map_leaves(lambda p, q: torch.add(p, q, alpha=weight), a, b)
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from fedcso.algorithm import Algorithm, Schedule, State
 from fedcso.algorithms.fcsg import FCSG
-from fedcso.engine import Plan, require_single_machine
 from fedcso.errors import require_positive
 from fedcso.estimator import Oracle
+from fedcso.plan import Plan, require_single_machine
 from fedcso.problem import Batch
 
 

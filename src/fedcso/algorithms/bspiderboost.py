@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedcso.algorithm import Algorithm, Schedule, State, at
-from fedcso.engine import Plan, require_single_machine
 from fedcso.errors import require_count, require_positive
 from fedcso.estimator import Oracle
+from fedcso.plan import Plan, require_single_machine
 from fedcso.problem import Batch
 from fedcso.tree import Tree, add_scaled, subtract, zeros_like
 

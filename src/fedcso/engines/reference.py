@@ -7,10 +7,12 @@ import numpy as np
 
 from fedcso.algorithm import Algorithm
 from fedcso.client import Reply, local_round
-from fedcso.engine import Job, OnRound, Plan, Report, Trace, communication, drive, no_one_left, only
+from fedcso.engine import Job, OnRound, Report, Snapshot, communication, drive, no_one_left, only
 from fedcso.errors import FedcsoError, NonFinite
 from fedcso.estimator import Estimator, plain
+from fedcso.plan import Plan
 from fedcso.problem import Problem
+from fedcso.trace import Trace
 from fedcso.tree import Tree, average
 
 
@@ -25,10 +27,11 @@ def run(
     estimator: Estimator = plain,
     device: str = "cpu",
     on_round: OnRound | None = None,
+    start: Snapshot | None = None,
 ) -> Trace:
     """Run one method, one client after the other."""
     job = Job(algorithm, problem, clients, plan, seed, test, estimator, device)
-    return only(drive(ClientByClient(job), on_round))
+    return only(drive(ClientByClient(job), on_round, start))
 
 
 class ClientByClient:
@@ -41,6 +44,16 @@ class ClientByClient:
         self.shared = job.algorithm.init(job.start())
         self.local: dict[int, dict[str, Tree]] = {}
         self.output_step = job.output_step()
+        self.failures: dict[int, FedcsoError] = {}
+
+    def state(self) -> dict[str, Tree]:
+        """The server's state and, by number, the clients' local ones."""
+        return {"shared": self.shared, "local": {str(client): local for client, local in self.local.items()}}
+
+    def load(self, state: dict[str, Tree]) -> None:
+        """Go on from such a state."""
+        self.shared = state["shared"]
+        self.local = {int(client): local for client, local in state["local"].items()}
 
     def play(self, round: int) -> list[Report | FedcsoError]:
         """Every participant does its local steps; the server averages what they send."""

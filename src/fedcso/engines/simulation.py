@@ -4,11 +4,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from fedcso.algorithm import Algorithm
-from fedcso.engine import OnRound, Plan, Trace, stream
+from fedcso.engine import OnRound, Snapshot
 from fedcso.engines import stacked, threads
 from fedcso.errors import require_choice
 from fedcso.estimator import Estimator, Oracle, plain, sample
+from fedcso.plan import Plan
 from fedcso.problem import Problem, steps_of
+from fedcso.streams import stream
+from fedcso.trace import Trace
 from fedcso.tree import numel, stack
 
 Execution = Literal["auto", "stacked", "threads"]
@@ -30,6 +33,7 @@ def run(
     estimator: Estimator = plain,
     device: str = "cpu",
     on_round: OnRound | None = None,
+    start: Snapshot | None = None,
     execution: Execution = "auto",
 ) -> Trace:
     """Run one method; `execution` forces the way it is carried out."""
@@ -46,6 +50,7 @@ def run(
         estimator=estimator,
         device=device,
         on_round=on_round,
+        start=start,
     )
 
 

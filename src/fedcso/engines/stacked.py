@@ -13,10 +13,13 @@ import torch
 
 from fedcso.algorithm import Algorithm, State, grid
 from fedcso.client import local_round, portions
-from fedcso.engine import Job, OnRound, Plan, Report, Trace, communication, drive, no_one_left, only, stream
+from fedcso.engine import Job, OnRound, Report, Snapshot, communication, drive, no_one_left, only
 from fedcso.errors import FedcsoError, NonFinite
 from fedcso.estimator import Estimator, Oracle, plain, sample
+from fedcso.plan import Plan
 from fedcso.problem import Problem, steps_of, unbounded
+from fedcso.streams import stream
+from fedcso.trace import Trace
 from fedcso.tree import Tree, index, leaves, map_leaves, split, stack, to_device
 
 
@@ -31,10 +34,11 @@ def run(
     estimator: Estimator = plain,
     device: str = "cpu",
     on_round: OnRound | None = None,
+    start: Snapshot | None = None,
 ) -> Trace:
     """Run one method with all clients stacked."""
     job = Job(algorithm, problem, clients, plan, seed, test, estimator, device)
-    return only(drive(Stacked([job.algorithm], job, [seed]), on_round))
+    return only(drive(Stacked([job.algorithm], job, [seed]), on_round, start))
 
 
 def run_grid(
@@ -48,13 +52,14 @@ def run_grid(
     estimator: Estimator = plain,
     device: str = "cpu",
     on_round: OnRound | None = None,
+    start: Snapshot | None = None,
 ) -> list[list[Trace]]:
     """Run several settings of one method, each for several seeds: `result[setting][seed]`.
 
     A setting that diverges does not stop the others: its trace ends there and says why in `failure`.
     """
     job = Job(algorithms[0], problem, clients, plan, seeds[0], test, estimator, device)
-    traces = drive(Stacked(algorithms, job, seeds), on_round)
+    traces = drive(Stacked(algorithms, job, seeds), on_round, start)
     return [traces[g * len(seeds) : (g + 1) * len(seeds)] for g in range(len(algorithms))]
 
 
@@ -77,6 +82,14 @@ class Stacked:
         """Whose local state is there and still means something."""
         self.output_steps = [one.output_step() for one in first_setting]
         self.failures: dict[int, FedcsoError] = {}
+
+    def state(self) -> dict[str, Tree]:
+        """The server's states and the clients' local ones, stacked as they are."""
+        return {"shared": self.shared, "local": self.local, "known": self.known}
+
+    def load(self, state: dict[str, Tree]) -> None:
+        """Go on from such a state."""
+        self.shared, self.local, self.known = state["shared"], state["local"], state["known"].clone()
 
     def play(self, round: int) -> list[Report | FedcsoError]:
         """A round of all runs."""
@@ -181,8 +194,7 @@ class Stacked:
     def remember(self, clients: list[list[int]], local: dict[str, Tree], healthy: torch.Tensor) -> None:
         """Keep the local state of all who took part; a dropped client keeps what it had before."""
         where = self.rows_of(clients)
-        if not self.algorithm.durable:
-            self.known = torch.zeros_like(self.known)
+        self.known = self.known.clone() if self.algorithm.durable else torch.zeros_like(self.known)
         if not leaves(self.local):
             self.local = map_leaves(lambda leaf: leaf.new_zeros(*self.known.shape, *leaf.shape[3:]), local)
 

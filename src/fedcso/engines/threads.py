@@ -11,11 +11,13 @@ from typing import Any
 import torch
 
 from fedcso.algorithm import Algorithm
-from fedcso.engine import Job, OnRound, Plan, Trace, drive, only
+from fedcso.engine import Job, OnRound, Snapshot, drive, only
 from fedcso.engines.reference import ClientByClient
 from fedcso.errors import require_count
 from fedcso.estimator import Estimator, plain
+from fedcso.plan import Plan
 from fedcso.problem import Problem
+from fedcso.trace import Trace
 
 
 def run(
@@ -29,6 +31,7 @@ def run(
     estimator: Estimator = plain,
     device: str = "cpu",
     on_round: OnRound | None = None,
+    start: Snapshot | None = None,
     workers: int | None = None,
 ) -> Trace:
     """Run one method with as many clients at work at once as there are workers (default: cores)."""
@@ -36,4 +39,4 @@ def run(
     require_count("workers", workers)
     job = Job(algorithm, problem, clients, plan, seed, test, estimator, device)
     with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        return only(drive(ClientByClient(job, pool.map), on_round))
+        return only(drive(ClientByClient(job, pool.map), on_round, start))

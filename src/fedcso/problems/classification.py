@@ -70,7 +70,7 @@ class Classification(Problem):
         """Accuracy and mean loss on test examples."""
         if test is None:
             return {}
-        logits = torch.cat([self.network.apply(x, part) for part in test.inputs.split(1024)])
+        logits = torch.cat([self.network.apply(x, part) for part in torch.split(test.inputs, 1024)])
         return {
             "loss": F.cross_entropy(logits, test.labels),
             "accuracy": (logits.argmax(-1) == test.labels).double().mean(),

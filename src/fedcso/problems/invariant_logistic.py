@@ -23,9 +23,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from fedcso.engine import START, stream
 from fedcso.errors import require, require_count, require_positive
 from fedcso.problem import Problem
+from fedcso.streams import DATA, stream
 
 
 class Source(NamedTuple):
@@ -91,7 +91,7 @@ class InvariantLogistic(Problem):
         s_n = σ₁ exp(h z). With 0 all clients are alike, as in the paper.
         """
         require_count("number", number)
-        rng = stream(seed, START, 0)
+        rng = stream(seed, DATA, 0)
 
         def normal() -> torch.Tensor:
             return torch.randn(self.dimension, generator=rng, dtype=self.dtype)
@@ -109,7 +109,7 @@ class InvariantLogistic(Problem):
     def test_points(self, clients: Sequence[Source], number: int = 50_000, *, seed: int = 0) -> Point:
         """Labelled points from all clients' sources alike, none of them ever trained on."""
         shares = [number // len(clients) + (n < number % len(clients)) for n in range(len(clients))]
-        rng = stream(seed, START, 1)
+        rng = stream(seed, DATA, 1)
         parts = [
             self.sample_outer(source, rng, (share,)) for source, share in zip(clients, shares, strict=True)
         ]

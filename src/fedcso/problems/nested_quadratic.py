@@ -17,9 +17,9 @@ from typing import ClassVar
 
 import torch
 
-from fedcso.engine import START, stream
 from fedcso.errors import require_count, require_positive
 from fedcso.problem import Problem
+from fedcso.streams import DATA, stream
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class NestedQuadratic(Problem):
 
     def centres(self, clients: int, heterogeneity: float = 0.5, seed: int = 0) -> list[torch.Tensor]:
         """Centres c_n ~ N(1, heterogeneity² I), one for each client."""
-        noise = torch.randn(clients, self.dimension, generator=stream(seed, START, 0), dtype=self.dtype)
+        noise = torch.randn(clients, self.dimension, generator=stream(seed, DATA, 0), dtype=self.dtype)
         return list(1 + heterogeneity * noise)
 
     def init(self, rng: torch.Generator) -> torch.Tensor:

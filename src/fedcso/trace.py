@@ -1,0 +1,34 @@
+"""What a run returns: metrics per evaluation, counted costs, and the iterates to report."""
+
+from dataclasses import dataclass, field
+
+from fedcso.costs import Costs
+from fedcso.errors import FedcsoError, NonFinite
+from fedcso.tree import Tree
+
+
+@dataclass
+class Trace:
+    """The record of one run."""
+
+    rows: list[dict[str, float]] = field(default_factory=list)
+    """One per evaluation: round, step, metrics, counted costs, seconds."""
+    last: Tree = None
+    """x̄ after the last round."""
+    best: Tree = None
+    """x̄ at the evaluation with the best `Problem.select` metric."""
+    output: Tree = None
+    """x̄_t at a uniformly random step t, which the theorems speak of."""
+    shared: Tree = None
+    """The server's whole final state (x, u, …)."""
+    costs: Costs = field(default_factory=Costs)
+    participation: list[int] = field(default_factory=list)
+    """How many rounds each client took part in."""
+    dropped: list[NonFinite] = field(default_factory=list)
+    """Updates left out because they were not finite."""
+    failure: FedcsoError | None = None
+    """Why the run broke off, if it did (only in grids; a single run raises it)."""
+
+    def column(self, name: str) -> list[float]:
+        """One quantity over all evaluations."""
+        return [row[name] for row in self.rows]
