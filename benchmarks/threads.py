@@ -16,7 +16,8 @@ from fedcso.algorithms import FedAvg
 from fedcso.engines import threads
 from fedcso.models.small_cnn import SmallCNN
 from fedcso.plan import Plan
-from fedcso.problems.classification import Classification, Examples
+from fedcso.datasets import Examples
+from fedcso.problems import Classification
 
 CLIENTS, LOCAL_STEPS, BATCH, ROUNDS = 16, 5, 32, 2
 

@@ -40,6 +40,10 @@ def mean_outside(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
     return vmap(with_one_inner_sample, in_dims=1)(batch.eta).mean(0)
 
 
+ESTIMATORS: dict[str, Estimator] = {"plain": plain, "mean_outside": mean_outside}
+"""Every estimator by name."""
+
+
 def sample(problem: Problem, data: Any, rng: torch.Generator, steps: int, b: int, m: int) -> Batch:
     """Samples for `steps` local steps of b outer and, for each of these, m inner samples."""
     xi = problem.sample_outer(data, rng, (steps, b))

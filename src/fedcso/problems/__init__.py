@@ -1,15 +1,17 @@
-"""Objectives of the form f(E[g]), one a file; and the table of all of them."""
+"""Objectives of the form f(E[g]), one a file; and the table of the tasks that they make."""
 
-from fedcso.problem import Problem
-from fedcso.problems.classification import Classification
-from fedcso.problems.invariant_logistic import InvariantLogistic
-from fedcso.problems.nested_quadratic import NestedQuadratic
+from collections.abc import Callable
 
-PROBLEMS: dict[str, type[Problem]] = {
-    "invariant_logistic": InvariantLogistic,
-    "nested_quadratic": NestedQuadratic,
-    "classification": Classification,
+from fedcso.problems.classification import Classification, classification
+from fedcso.problems.invariant_logistic import InvariantLogistic, invariant_logistic
+from fedcso.problems.nested_quadratic import NestedQuadratic, nested_quadratic
+from fedcso.task import Task
+
+PROBLEMS: dict[str, Callable[..., Task]] = {
+    "invariant_logistic": invariant_logistic,
+    "nested_quadratic": nested_quadratic,
+    "classification": classification,
 }
-"""Every problem by name. A new one is a file and a row here."""
+"""By name, the function that makes a problem and its data; its arguments are the command line's options."""
 
 __all__ = ["PROBLEMS", "Classification", "InvariantLogistic", "NestedQuadratic"]

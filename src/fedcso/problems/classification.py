@@ -7,22 +7,17 @@ There are no inner samples. Every nested method works here too, and becomes its 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from fedcso.datasets import Examples, load
+from fedcso.datasets.partition import partition, thirds
 from fedcso.models.functional import Functional
 from fedcso.problem import Problem
+from fedcso.task import Task
 from fedcso.tree import Tree, map_leaves
-
-
-class Examples(NamedTuple):
-    """A client's data, or a batch of it: inputs and integer labels, along the first axis."""
-
-    inputs: torch.Tensor
-    labels: torch.Tensor
 
 
 @dataclass(frozen=True)
@@ -80,3 +75,36 @@ class Classification(Problem):
 def pool(clients: Sequence[Examples]) -> Examples:
     """All clients' data in one place, for methods of a single machine and as a ceiling."""
     return Examples(*(torch.cat(column) for column in zip(*clients, strict=True)))
+
+
+def classification(
+    data: str = "digits",
+    clients: int = 16,
+    alpha: float = 0.0,
+    hidden: int = 0,
+    data_seed: int = 0,
+) -> Task:
+    """Ordinary federated learning: cross-entropy of a linear model or a small network.
+
+    Args:
+        data: name of a dataset (see: fedcso list)
+        clients: N, how many clients the training data are spread over
+        alpha: Dirichlet concentration of the labels per client; small is unlike, 0 means alike (IID)
+        hidden: units of a hidden layer; 0 for a linear model
+        data_seed: decides the split into clients, validation and test data
+    """
+    examples = load(data)
+    inputs, classes = examples.inputs.shape[1], int(examples.labels.max()) + 1
+    layers = (
+        [nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, classes)]
+        if hidden
+        else [nn.Linear(inputs, classes)]
+    )
+    train, validation, test = thirds(len(examples.labels), data_seed)
+    shares = partition(examples.labels[train], clients, alpha, data_seed)
+    return Task(
+        Classification(nn.Sequential(*layers)),
+        [Examples(*(column[train[share]] for column in examples)) for share in shares],
+        test=Examples(*(column[test] for column in examples)),
+        validation=Examples(*(column[validation] for column in examples)),
+    )

@@ -26,6 +26,7 @@ import torch.nn.functional as F
 from fedcso.errors import require, require_count, require_positive
 from fedcso.problem import Problem
 from fedcso.streams import DATA, stream
+from fedcso.task import Task
 
 
 class Source(NamedTuple):
@@ -187,6 +188,44 @@ class InvariantLogistic(Problem):
             value = value + share * source_value
             gradient = gradient + share * source_gradient
         return value, gradient
+
+
+def invariant_logistic(
+    clients: int = 16,
+    dimension: int = 10,
+    signal: float = 1.0,
+    noise: float = 1.5,
+    penalty: float = 0.001,
+    sharpness: float = 10.0,
+    unlike_truth: float = 0.0,
+    unlike_points: float = 0.0,
+    draw_mean: bool = False,
+    test_points: int = 50_000,
+    data_seed: int = 0,
+) -> Task:
+    """Classify points seen only through noisy measurements (Section 5.1, Figure 1).
+
+    Args:
+        clients: N, how many clients there are
+        dimension: d, length of x
+        signal: σ1, standard deviation of the points
+        noise: σ2, standard deviation of a measurement around its point
+        penalty: λ, weight of the nonconvex regulariser
+        sharpness: γ of the regulariser (called α in the paper's text)
+        unlike_truth: how far the clients' labelling directions differ (0: not at all, as in the paper)
+        unlike_points: how far the clients' points differ in place and scale (0: not at all)
+        draw_mean: draw the mean of the m measurements in one go (same distribution, faster for large m)
+        test_points: how many points the accuracy is measured on
+        data_seed: decides x* and the test points; another seed than the runs'
+    """
+    problem = InvariantLogistic(dimension, signal, noise, penalty, sharpness, draw_mean)
+    sources = problem.clients(clients, seed=data_seed, unlike_truth=unlike_truth, unlike_points=unlike_points)
+    return Task(
+        problem,
+        sources,
+        test=problem.test_points(sources, test_points, seed=data_seed),
+        validation=problem.test_points(sources, test_points, seed=data_seed + 1),
+    )
 
 
 def _logistic_part(x: torch.Tensor, source: Source) -> tuple[torch.Tensor, torch.Tensor]:

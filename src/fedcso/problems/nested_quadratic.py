@@ -20,6 +20,7 @@ import torch
 from fedcso.errors import require_count, require_positive
 from fedcso.problem import Problem
 from fedcso.streams import DATA, stream
+from fedcso.task import Task
 
 
 @dataclass(frozen=True)
@@ -103,3 +104,27 @@ class NestedQuadratic(Problem):
         square = (1 + k * c) ** 2 + (k * s) ** 2
         cross = c + k * (c**2 + s**2)
         return (share * square).sum(0), (share * cross).sum(0), (share * 0.5 * (c**2 + s**2)).sum(0)
+
+
+def nested_quadratic(
+    clients: int = 16,
+    dimension: int = 3,
+    coupling: float = 0.5,
+    spread: float = 1.0,
+    noise: float = 1.0,
+    heterogeneity: float = 0.5,
+    data_seed: int = 0,
+) -> Task:
+    """A small quadratic with gradient, bias and optimum in closed form; to learn and to test with.
+
+    Args:
+        clients: N, how many clients there are
+        dimension: length of x
+        coupling: κ, how much the inner samples depend on the outer one
+        spread: s, standard deviation of the outer samples
+        noise: τ, standard deviation of the inner samples, which makes the bias τ²x/m
+        heterogeneity: standard deviation of the clients' centres
+        data_seed: decides the centres
+    """
+    problem = NestedQuadratic(dimension, coupling, spread, noise)
+    return Task(problem, problem.centres(clients, heterogeneity, data_seed))

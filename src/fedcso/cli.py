@@ -1,0 +1,57 @@
+"""The command line `fedcso`: which command it is, and how mistakes are told."""
+
+import importlib
+import logging
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from fedcso import __version__
+from fedcso.errors import FedcsoError, UnknownName
+from fedcso.parser import UsageError
+from fedcso.study import Interrupted
+
+COMMANDS = ("run", "resume", "report", "compare", "sweep", "reproduce", "list", "data", "doctor")
+BAD_INPUT, INTERRUPTED = 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns its exit code: 0 fine, 1 a run broke off, 2 bad input, 130 interrupted."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    try:
+        if not arguments or arguments[0] in ("--help", "-h", "help"):
+            print(overview())
+            return 0
+        if arguments[0] == "--version":
+            print(f"fedcso {__version__}")
+            return 0
+        if arguments[0] not in COMMANDS:
+            raise UnknownName("command", arguments[0], COMMANDS)
+        return int(_command(arguments[0]).main(arguments[1:]))
+    except (FedcsoError, UsageError) as error:
+        print(f"fedcso: {error}", file=sys.stderr)
+        return INTERRUPTED if isinstance(error, Interrupted) else BAD_INPUT
+    except KeyboardInterrupt:
+        print("fedcso: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has gone, as `| head` does
+        sys.stderr.close()
+        return 0
+
+
+def overview() -> str:
+    """What `fedcso --help` says."""
+    lines = [
+        "fedcso: minimise (1/N) Σ_n E_ξ f( E_{η|ξ} g(x, ξ, η) ) over data that stays where it is.",
+        "",
+        "commands (each has --help with examples):",
+        *(f"  {name:10} {_command(name).HELP}" for name in COMMANDS),
+        "",
+        "start with:  fedcso run invariant_logistic",
+    ]
+    return "\n".join(lines)
+
+
+def _command(name: str) -> ModuleType:
+    return importlib.import_module(f"fedcso.commands.{name}")

@@ -1,0 +1,79 @@
+"""What commands that work in a run folder have in common: carrying out, being interrupted, concluding."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from fedcso.folder import RunFolder
+from fedcso.parser import Formatter, Parser
+from fedcso.progress import display
+from fedcso.results import cell
+from fedcso.study import Interrupted, Results, Study
+from fedcso.tracking import TRACKERS
+
+FAILED, INTERRUPTED = 1, 130
+
+
+def carry_out(folder: RunFolder, study: Study, track: str, on_checkpoint: Callable[[], None]) -> Results:
+    """Execute a study in a folder, with progress, a log and the folder's status kept."""
+    handler = logging.FileHandler(folder.path / "log.txt")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log = logging.getLogger("fedcso")
+    log.addHandler(handler)
+    log.info("started")
+    folder.mark("running")
+    tracker = TRACKERS[track](folder.path)
+    try:
+        found = study.execute(display(), tracker, on_checkpoint)
+    except Interrupted as reason:
+        folder.mark("interrupted")
+        log.warning("%s", reason)
+        raise Interrupted(f"{reason}. To go on: fedcso resume {folder.path}") from None
+    except KeyboardInterrupt:
+        folder.mark("interrupted")
+        raise Interrupted(
+            f"stopped at once. To go on from the last checkpoint: fedcso resume {folder.path}"
+        ) from None
+    finally:
+        tracker.close()
+        log.info("ended")
+        log.removeHandler(handler)
+        handler.close()
+    return found
+
+
+def conclude(folder: RunFolder, table: Sequence[dict[str, Any]], found: Results) -> int:
+    """Show the table, say where everything is, and what broke off."""
+    show(table)
+    for what, file in {"figure": "curves.png", "report": "report.html", "folder": ""}.items():
+        print(f"{what}  {folder.path / file}")
+    broken = [
+        trace for settings in found.values() for traces in settings for trace in traces if trace.failure
+    ]
+    folder.mark("failed" if broken else "done")
+    return FAILED if broken else 0
+
+
+def show(table: Sequence[dict[str, Any]], title: str | None = None) -> None:
+    """A table on the terminal, or as plain text in a pipe."""
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=max(console.width, 220))
+    columns = list(dict.fromkeys(key for row in table for key in row))
+    grid = Table(title=title, title_justify="left")
+    for number, column in enumerate(columns):
+        grid.add_column(column.replace("_", " "), justify="right" if number else "left")
+    for row in table:
+        grid.add_row(*(cell(row.get(column, "")) for column in columns))
+    console.print(grid)
+
+
+def simple_parser(command: str, description: str) -> Parser:
+    """A parser for a command without a problem; its docstring is the help."""
+    summary, _, rest = description.partition("\n")
+    return Parser(
+        prog=f"fedcso {command}", description=summary, epilog=rest.strip(), formatter_class=Formatter
+    )

@@ -1,0 +1,42 @@
+"""What fedcso runs on: versions, threads, device, datasets found, optional parts.
+
+examples:
+  fedcso doctor
+"""
+
+import importlib.util
+import shutil
+
+import torch
+
+from fedcso.commands.common import simple_parser
+from fedcso.datasets import DATASETS
+from fedcso.errors import FedcsoError
+from fedcso.folder import environment
+
+HELP = "versions, threads, device, data found"
+
+EXTRAS = {"sweep": ["optuna"], "track": ["tensorboard", "mlflow", "wandb"]}
+
+
+def main(arguments: list[str]) -> int:
+    """A list."""
+    simple_parser("doctor", str(__doc__)).parse_args(arguments)
+    found = environment({}, {})
+    for name, version in found["versions"].items():
+        print(f"{name:14} {version}")
+    print(f"{'commit':14} {found['commit'] or 'not run from a checkout'}")
+    for name, value in found["machine"].items():
+        print(f"{name:14} {value}")
+    print(f"{'device':14} {'cuda' if torch.cuda.is_available() else 'cpu'}")
+    print(f"{'compiler':14} {shutil.which('cc') or shutil.which('gcc') or 'none found'}")
+    for extra, modules in EXTRAS.items():
+        missing = [module for module in modules if importlib.util.find_spec(module) is None]
+        state = "installed" if not missing else f"missing {', '.join(missing)}: pip install 'fedcso[{extra}]'"
+        print(f"{'extra ' + extra:14} {state}")
+    for name, load in DATASETS.items():
+        try:
+            print(f"{'data ' + name:14} found, {len(load().labels)} examples")
+        except FedcsoError as error:
+            print(f"{'data ' + name:14} not found: {error}")
+    return 0

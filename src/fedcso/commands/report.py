@@ -1,0 +1,28 @@
+"""Make figures, tables and the report of run folders anew, from their metrics; also of unfinished runs.
+
+examples:
+  fedcso report runs/2026-01-31_120000_invariant_logistic_1a2b3c
+  fedcso report runs/*
+"""
+
+from pathlib import Path
+
+from fedcso import outputs
+from fedcso.commands.common import show, simple_parser
+from fedcso.folder import RunFolder
+from fedcso.recorded import metrics_of
+
+HELP = "make figures, tables and the report of run folders anew"
+
+
+def main(arguments: list[str]) -> int:
+    """All folders in turn."""
+    parser = simple_parser("report", str(__doc__))
+    parser.add_argument("folder", nargs="+", help="run folders")
+    for path in parser.parse_args(arguments).folder:
+        folder = RunFolder.open(Path(path))
+        rows = metrics_of(folder)
+        table = outputs.write_report(folder, rows, outputs.title_of(folder))
+        show(table, title=f"{folder.path} ({folder.status})")
+        print(f"report  {folder.path / 'report.html'}")
+    return 0

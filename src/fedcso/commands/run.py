@@ -1,0 +1,69 @@
+"""Run one or several methods on one problem, for several seeds; figures and tables come by themselves.
+
+examples:
+  fedcso run invariant_logistic
+  fedcso run invariant_logistic --algorithm FCSG FCSG-M --noise 2 --inner-batch 100 --seeds 5
+  fedcso run invariant_logistic --algorithm 'FCSG-M(momentum=0.5)' 'FCSG-M(momentum=0.1)' --rounds 50
+  fedcso run nested_quadratic --algorithm SCAFFOLD --learning-rate 'cosine(0.1, 5000)'
+  fedcso run examples/own_problem.py:task --rounds 20     your own problem (or module:name)
+  fedcso run --config runs/…/config.yaml --seeds 10       an earlier run again, with changes
+  fedcso run invariant_logistic --print-config            the complete configuration, to edit
+"""
+
+from pathlib import Path
+
+from fedcso import outputs, settings
+from fedcso.commands.common import carry_out, conclude
+from fedcso.estimator import ESTIMATORS
+from fedcso.folder import RunFolder
+from fedcso.settings import Config
+from fedcso.study import Unit
+from fedcso.task import Task
+
+HELP = "one or several methods on one problem, for several seeds"
+
+
+def main(arguments: list[str]) -> int:
+    """A new run."""
+    config = settings.read("run", str(__doc__), arguments)
+    task = settings.task_of(config)
+    _units(config, task)  # mistakes show before a folder is made
+    name = config.get("name") or Path(config["problem"].partition(":")[0]).stem
+    folder = RunFolder.create(Path(config["out"]), name, config, {"digest": task.digest()})
+    return resume(folder, task)
+
+
+def resume(folder: RunFolder, task: Task | None = None) -> int:
+    """Carry out what is left of a run."""
+    config = folder.config()
+    task = task or settings.task_of(config)
+    study = settings.study_of(config, _units(config, task), folder.path)
+    seeds = config["seeds"]
+
+    def on_checkpoint() -> None:
+        outputs.write_metrics(folder, study.collect(), seeds, task)
+
+    found = carry_out(folder, study, config["track"], on_checkpoint)
+    table = outputs.write_all(folder, found, seeds, task)
+    return conclude(folder, table, found)
+
+
+def _units(config: Config, task: Task) -> list[Unit]:
+    plan = settings.plan_of(config)
+    units = []
+    for name, algorithm in settings.algorithms_of(config).items():
+        algorithm.check(plan, len(task.clients))
+        units.append(
+            Unit(
+                name,
+                task,
+                plan,
+                [algorithm],
+                config["seeds"],
+                test=task.test,
+                estimator=ESTIMATORS[config["estimator"]],
+                engine=config["engine"],
+                device=config["device"],
+            )
+        )
+    return units

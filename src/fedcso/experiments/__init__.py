@@ -1,0 +1,3 @@
+"""stub"""
+
+EXPERIMENTS: dict = {}

@@ -1,0 +1,90 @@
+"""Figures to paste into a talk: curves with bands, readable in grey, as PNG and PDF."""
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fedcso.metrics import mean_and_interval
+from fedcso.results import METRICS, TITLES
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart; lines and markers do it in grey.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8A8A")
+LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2, 1, 2)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+LOGARITHMIC = frozenset({"gradient_norm"})
+
+
+def style(number: int) -> dict[str, Any]:
+    """Colour, line and marker of the n-th curve."""
+    return {
+        "color": COLOURS[number % len(COLOURS)],
+        "linestyle": LINES[number % len(LINES)],
+        "marker": MARKERS[number % len(MARKERS)],
+        "markersize": 4.5,
+        "linewidth": 1.6,
+    }
+
+
+def curve(
+    axes: Axes, rows: Sequence[dict[str, Any]], metric: str, label: str, number: int, x: str = "round"
+) -> None:
+    """Mean over seeds with its 95 % confidence band, against rounds."""
+    by_round: dict[float, list[float]] = {}
+    for row in rows:
+        value = float(row[metric])
+        if value == value:
+            by_round.setdefault(float(row[x]), []).append(value)
+    places = sorted(by_round)
+    if not places:
+        return
+    means, widths = zip(*(mean_and_interval(by_round[p]) for p in places), strict=True)
+    look = style(number)
+    axes.plot(places, means, label=label, markevery=max(1, len(places) // 8), **look)
+    if all(width == width for width in widths):
+        low = [m - w for m, w in zip(means, widths, strict=True)]
+        high = [m + w for m, w in zip(means, widths, strict=True)]
+        if metric in LOGARITHMIC:
+            low = [max(value, min(means) / 3) for value in low]
+        axes.fill_between(places, low, high, color=look["color"], alpha=0.18, linewidth=0)
+
+
+def curves(metrics: Sequence[dict[str, Any]], title: str) -> Figure:
+    """Every metric in a panel of its own, every algorithm a curve."""
+    names = [m for m in METRICS if any(row.get(m) not in (None, "") for row in metrics)]
+    if len(names) > 1 and "loss" in names:
+        names = [m for m in names if m != "train_loss"]
+    figure = Figure(figsize=(4.4 * len(names), 3.4), layout="constrained")
+    figure.suptitle(title, fontsize=11)
+    algorithms = list(dict.fromkeys(row["algorithm"] for row in metrics))
+    for axes, metric in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
+        for number, name in enumerate(algorithms):
+            rows = [row for row in metrics if row["algorithm"] == name and row.get(metric) not in (None, "")]
+            curve(axes, rows, metric, name, number)
+        finish(axes, metric)
+    return figure
+
+
+def finish(axes: Axes, metric: str, legend: bool = True) -> None:
+    """Labels, scale, light grid."""
+    axes.set_xlabel("communication rounds")
+    axes.set_ylabel(TITLES.get(metric, metric))
+    if metric in LOGARITHMIC:
+        axes.set_yscale("log")
+    axes.grid(True, alpha=0.25, linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    if legend:
+        axes.legend(frameon=False, fontsize=8)
+
+
+def render(figure: Figure, kind: str) -> bytes:
+    """The figure as `png` or `pdf`, the same bytes every time."""
+    buffer = io.BytesIO()
+    stable: dict[str, Any] = {"pdf": {"CreationDate": None}, "png": {"Software": None}}[kind]
+    with mpl.rc_context({"pdf.fonttype": 42, "svg.hashsalt": "fedcso"}):
+        figure.savefig(buffer, format=kind, dpi=200, metadata=stable)
+    return buffer.getvalue()

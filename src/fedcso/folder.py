@@ -1,0 +1,115 @@
+"""A run folder: everything about a run in one place, every file in it whole."""
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+import fedcso
+from fedcso import atomic
+from fedcso.errors import FedcsoError
+
+PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "matplotlib", "safetensors", "jsonargparse", "rich")
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """An existing run folder."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, root: Path, name: str, config: dict[str, Any], data: dict[str, str]) -> "RunFolder":
+        """A new folder `<date>_<name>_<hash>`; it appears with its settings and environment, or not at all."""
+        text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
+        stamp = time.strftime("%Y-%m-%d_%H%M%S")
+        digest = hashlib.sha256((text + stamp + str(os.getpid())).encode()).hexdigest()[:6]
+        root.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
+        os.chmod(temporary, 0o755)
+        try:
+            atomic.write(temporary / "config.yaml", text)
+            atomic.write(temporary / "env.json", json.dumps(environment(config, data), indent=2))
+            atomic.write(temporary / "status.json", json.dumps({"status": "running"}))
+            final = root / f"{stamp}_{name}_{digest}"
+            temporary.rename(final)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        return cls(final)
+
+    @classmethod
+    def open(cls, path: Path) -> "RunFolder":
+        """A folder that is there; refuses what is none."""
+        if not (path / "config.yaml").is_file() or not (path / "status.json").is_file():
+            raise FedcsoError(f"{path} is not a run folder (it has no config.yaml and status.json)")
+        return cls(path)
+
+    def write(self, name: str, content: bytes | str) -> Path:
+        """Put a file into the folder, whole."""
+        target = self.path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write(target, content)
+        return target
+
+    def config(self) -> dict[str, Any]:
+        """The settings of the run, complete."""
+        return dict(yaml.safe_load((self.path / "config.yaml").read_text()))
+
+    def environment(self) -> dict[str, Any]:
+        """What it ran on."""
+        return dict(json.loads((self.path / "env.json").read_text()))
+
+    @property
+    def status(self) -> str:
+        """`running` (or killed while it was), `interrupted`, `failed` or `done`."""
+        return str(json.loads((self.path / "status.json").read_text())["status"])
+
+    def mark(self, status: str) -> None:
+        """Set the status."""
+        self.write("status.json", json.dumps({"status": status}))
+
+
+def environment(config: dict[str, Any], data: dict[str, str]) -> dict[str, Any]:
+    """Versions, commit, machine, seeds and the data's fingerprints."""
+    versions = {"python": platform.python_version(), "fedcso": fedcso.__version__}
+    for package in PACKAGES:
+        versions[package] = metadata.version(package)
+    return {
+        "versions": versions,
+        "commit": git_commit(),
+        "machine": {
+            "system": platform.platform(),
+            "processor": platform.processor() or platform.machine(),
+            "cores": len(os.sched_getaffinity(0)),
+            "torch_threads": torch.get_num_threads(),
+            "cuda": torch.cuda.is_available(),
+        },
+        "seeds": config.get("seeds"),
+        "data": data,
+    }
+
+
+def git_commit() -> str | None:
+    """The commit of the checkout the package runs from, with `+` if files have changed; else None."""
+    here = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        answer = subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=True)
+        return answer.stdout.strip()
+
+    try:
+        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--", ".") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None

@@ -1,0 +1,70 @@
+"""What a finished (or half-finished) run leaves in its folder for people and for other programs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from safetensors.torch import save as save_tensors
+
+from fedcso import figures, report, results
+from fedcso.folder import RunFolder
+from fedcso.study import Results
+from fedcso.task import Task
+from fedcso.trace import Trace
+from fedcso.tree import named_leaves
+
+
+def write_metrics(
+    folder: RunFolder, found: Results, seeds: Sequence[int], task: Task
+) -> list[dict[str, Any]]:
+    """metrics.csv and clients.csv, as far as the runs have come."""
+    rows = results.metric_rows(found, seeds)
+    folder.write("metrics.csv", results.as_csv(rows))
+    folder.write("clients.csv", results.as_csv(results.client_rows(found, seeds, task)))
+    return rows
+
+
+def write_all(folder: RunFolder, found: Results, seeds: Sequence[int], task: Task) -> list[dict[str, Any]]:
+    """Everything; returns the summary table."""
+    rows = write_metrics(folder, found, seeds, task)
+    models = list(results.runs(found, seeds))
+    folder.write("model-final.safetensors", _models(models, "last"))
+    folder.write("model-best.safetensors", _models(models, "best"))
+    return write_report(folder, rows, title_of(folder))
+
+
+def title_of(folder: RunFolder) -> str:
+    """What a run is about."""
+    config = folder.config()
+    return f"{config['problem']}, {config.get('clients', '')} clients".replace(",  clients", "")
+
+
+def write_report(folder: RunFolder, rows: list[dict[str, Any]], title: str) -> list[dict[str, Any]]:
+    """Figures, tables and the page, from the rows of metrics.csv; returns the summary table."""
+    table = results.summary(rows)
+    write_table(folder, table)
+    figure = figures.curves(rows, title)
+    png = figures.render(figure, "png")
+    folder.write("curves.png", png)
+    folder.write("curves.pdf", figures.render(figure, "pdf"))
+    seeds = len({row["seed"] for row in rows})
+    caption = f"Mean over {seeds} seeds with 95 % confidence bands." if seeds > 1 else "One seed."
+    html = report.page(title, [(caption, png)], table, folder.config(), folder.environment())
+    folder.write("report.html", html)
+    return table
+
+
+def write_table(folder: RunFolder, table: Sequence[dict[str, Any]]) -> None:
+    """table.csv, table.md and table.tex."""
+    folder.write("table.csv", results.as_csv(results.flat(table)))
+    folder.write("table.md", results.as_markdown(table))
+    folder.write("table.tex", results.as_latex(table))
+
+
+def _models(models: Sequence[tuple[str, int, Trace]], which: str) -> bytes:
+    """All runs' models in one file, named `algorithm/seed/leaf`."""
+    tensors: dict[str, torch.Tensor] = {}
+    for name, seed, trace in models:
+        for path, leaf in named_leaves(getattr(trace, which)):
+            tensors[f"{name}/{seed}/{path or 'x'}"] = leaf.detach().cpu().contiguous().clone()
+    return save_tensors(tensors)

@@ -1,0 +1,99 @@
+"""The command line's parser: jsonargparse, with dashes or underscores, and errors that help."""
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+import jsonargparse
+from jsonargparse import set_parsing_settings
+
+from fedcso.errors import InvalidValue
+
+# The help of an option is what stands below the field in its class.
+set_parsing_settings(docstring_parse_attribute_docstrings=True)
+
+
+class Parser(jsonargparse.ArgumentParser):
+    """Options from the command line or a YAML file; an unknown one is an error that names the nearest."""
+
+    def __init__(self, **settings: Any):
+        super().__init__(allow_abbrev=False, formatter_class=Formatter, **settings)
+
+    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
+        """Say what is wrong in a line or two, and end with code 2."""
+        raise UsageError(self._explained(message))
+
+    def parse_args(self, args: Sequence[str] | None = None, *rest: Any, **more: Any) -> Any:  # type: ignore[override]
+        """As ever, with dashes or underscores in the names of options."""
+        return super().parse_args(normalised(args or []), *rest, **more)
+
+    def known(self) -> list[str]:
+        """The names of all options."""
+        return [action.dest for action in self._actions if action.dest not in ("help", "config")]
+
+    def _explained(self, message: str) -> str:
+        message = re.sub(r"\s*\n\s*", " ", message).strip()
+        missing = re.search(r"""argument "?--config"?:.*""", message)
+        if missing:
+            return f"config: {message[missing.start() :].partition(':')[2].strip()}"
+        unknown = re.search(r"Unrecognized arguments: --([\w.-]+)", message, re.I) or re.search(
+            r"""(?:key|option)s? ['"]?([\w.]+)['"]?[^.]*(?:not expected|not accepted|does not)""",
+            message,
+            re.I,
+        )
+        if unknown:
+            name = unknown[1].replace("-", "_")
+            close = get_close_matches(name, self.known(), n=3)
+            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+            return f"unknown option {unknown[1]!r}{hint} (see: {self.prog} --help)"
+        for kind, words in _KINDS.items():
+            message = message.replace(f"Expected a {kind}", f"must be {words}")
+        message = message.replace("Got value:", "and not")
+        field = re.search(r"""(?:Parser key|argument) ["']?(?:--)?([\w.]+)["']?:\s*(.*)""", message)
+        if field:
+            return f"{field[1]}: {field[2]}"
+        return message
+
+
+_KINDS = {"<class 'float'>": "a number", "<class 'int'>": "a whole number", "<class 'bool'>": "true or false"}
+
+
+class Formatter(jsonargparse.DefaultHelpFormatter):
+    """Help that keeps the examples' lines as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(indent + line for line in text.splitlines())
+
+
+class UsageError(Exception):
+    """The command line can't be understood; the message says why."""
+
+
+def normalised(arguments: Sequence[str]) -> list[str]:
+    """`--local-steps` as `--local_steps`: both are fine."""
+
+    def fix(argument: str) -> str:
+        if not re.match(r"--[\w-]+(=|$)", argument):
+            return argument
+        name, equals, value = argument.partition("=")
+        return "--" + name[2:].replace("-", "_") + equals + value
+
+    return [fix(argument) for argument in arguments]
+
+
+def seeds(value: Any) -> list[int]:
+    """`3` for the seeds 0, 1, 2; or the seeds themselves: `5,6,7`."""
+    try:
+        if isinstance(value, str):
+            value = (
+                [int(part) for part in value.strip("[] ").split(",")]
+                if "," in value or "[" in value
+                else int(value)
+            )
+        chosen = list(range(value)) if isinstance(value, int) else [int(seed) for seed in value]
+    except (TypeError, ValueError):
+        chosen = []
+    if not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen):
+        raise InvalidValue("seeds", value, "a number of seeds (3 for 0, 1, 2), or different seeds: 5,6,7")
+    return chosen

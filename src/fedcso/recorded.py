@@ -1,0 +1,28 @@
+"""Results read back from run folders."""
+
+import csv
+from typing import Any
+
+from fedcso.errors import FedcsoError
+from fedcso.folder import RunFolder
+
+
+def metrics_of(folder: RunFolder) -> list[dict[str, Any]]:
+    """The rows of metrics.csv, numbers as numbers."""
+    path = folder.path / "metrics.csv"
+    if not path.is_file():
+        raise FedcsoError(f"{folder.path} has no results yet; go on with: fedcso resume {folder.path}")
+    with path.open(newline="") as file:
+        rows = [{key: _number(value) for key, value in row.items()} for row in csv.DictReader(file)]
+    if not rows or not {"algorithm", "seed", "round"} <= rows[0].keys():
+        raise FedcsoError(f"{path} is not a table of metrics")
+    return rows
+
+
+def _number(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,34 @@
+"""One self-contained page per run: figures, table, settings, costs, environment."""
+
+import base64
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from fedcso.results import cell
+
+_PAGES = Environment(loader=PackageLoader("fedcso"), autoescape=True, undefined=StrictUndefined)
+
+
+def page(
+    title: str,
+    figures: Sequence[tuple[str, bytes]],
+    table: Sequence[dict[str, Any]],
+    config: dict[str, Any],
+    environment: dict[str, Any],
+    notes: Sequence[str] = (),
+) -> str:
+    """The report as HTML; figures are (caption, PNG) and stand inside the page."""
+    columns = list(dict.fromkeys(key for row in table for key in row))
+    return _PAGES.get_template("report.html").render(
+        title=title,
+        figures=[(caption, base64.b64encode(png).decode()) for caption, png in figures],
+        columns=columns,
+        rows=[[cell(row.get(column, "")) for column in columns] for row in table],
+        notes=notes,
+        config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
+        environment=json.dumps(environment, indent=2),
+    )

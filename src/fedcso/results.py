@@ -1,0 +1,169 @@
+"""Results as rows and tables: what stands in metrics.csv, clients.csv and table.{csv,md,tex}."""
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from fedcso.metrics import mean_and_interval
+from fedcso.study import Results
+from fedcso.task import Task
+from fedcso.trace import Trace
+
+METRICS = ("accuracy", "average_precision", "auroc", "loss", "gradient_norm", "train_loss")
+"""In the order in which people want to see them."""
+
+TITLES = {
+    "accuracy": "test accuracy",
+    "average_precision": "test average precision",
+    "auroc": "test AUROC",
+    "loss": "loss F(x)",
+    "gradient_norm": "true gradient norm ‖∇F(x)‖",
+    "train_loss": "training loss",
+}
+
+
+def runs(results: Results, seeds: Sequence[int]) -> Iterator[tuple[str, int, Trace]]:
+    """Every run: name, seed, trace. Units with several settings number them."""
+    for name, settings in results.items():
+        for number, traces in enumerate(settings):
+            label = name if len(settings) == 1 else f"{name}#{number}"
+            for seed, trace in zip(seeds, traces, strict=False):
+                yield label, seed, trace
+
+
+def as_csv(rows: Sequence[dict[str, Any]]) -> str:
+    """Rows as CSV; floats with all their digits, missing values empty."""
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def metric_rows(results: Results, seeds: Sequence[int]) -> list[dict[str, Any]]:
+    """One row per evaluation."""
+    return [
+        {"algorithm": name, "seed": seed, **row}
+        for name, seed, trace in runs(results, seeds)
+        for row in trace.rows
+    ]
+
+
+def client_rows(results: Results, seeds: Sequence[int], task: Task) -> list[dict[str, Any]]:
+    """One row per run and client: how much data it has, how often it took part, how often it was dropped."""
+    sizes = [task.problem.size(data) for data in task.clients]
+    return [
+        {
+            "algorithm": name,
+            "seed": seed,
+            "client": client,
+            "size": sizes[client],
+            "rounds": rounds,
+            "dropped": sum(fault.client == client for fault in trace.dropped),
+        }
+        for name, seed, trace in runs(results, seeds)
+        for client, rounds in enumerate(trace.participation)
+    ]
+
+
+class Estimate(NamedTuple):
+    """A mean over seeds with the half-width of its 95 % confidence interval."""
+
+    mean: float
+    half_width: float
+
+    def __str__(self) -> str:
+        if math.isnan(self.mean):
+            return "–"
+        digits = 4 if 1e-3 <= abs(self.mean) < 1e4 or self.mean == 0 else 3
+        form = f".{digits}f" if digits == 4 else f".{digits}e"
+        return f"{self.mean:{form}}" + ("" if math.isnan(self.half_width) else f" ± {self.half_width:{form}}")
+
+
+def summary(metrics: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row per algorithm: its last evaluation, mean ± interval over seeds, and what it cost per run.
+
+    A run that broke off counts with its last evaluation, and is counted as broken off.
+    """
+    last: dict[str, dict[Any, dict[str, Any]]] = {}
+    for row in metrics:
+        last.setdefault(row["algorithm"], {})[row["seed"]] = row
+    rounds = max(row["round"] for row in metrics)
+    table = []
+    for name, by_seed in last.items():
+        final = list(by_seed.values())
+        line: dict[str, Any] = {"algorithm": name, "seeds": len(final)}
+        broken = sum(r["round"] < rounds for r in final)
+        if broken:
+            line["broke off"] = broken
+        for metric in METRICS:
+            values = [float(r[metric]) for r in final if r.get(metric) not in (None, "")]
+            if values:
+                line[metric] = Estimate(*mean_and_interval(values))
+        line["rounds"] = int(final[0]["round"])
+        line["samples ξ"], line["samples η"] = int(final[0]["outer_samples"]), int(final[0]["inner_samples"])
+        line["gradients"] = int(final[0]["gradients"])
+        line["MB sent"] = (int(final[0]["bytes_up"]) + int(final[0]["bytes_down"])) / 1e6
+        line["seconds"] = max(float(r["seconds"]) for r in final)
+        table.append(line)
+    return table
+
+
+def cell(value: Any) -> str:
+    """A value as it stands in a table for people."""
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", "\u202f")
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def as_markdown(table: Sequence[dict[str, Any]]) -> str:
+    """A table in Markdown."""
+    columns = list(dict.fromkeys(key for row in table for key in row))
+    lines = [
+        "| " + " | ".join(columns) + " |",
+        "|" + "|".join([" --- ", *[" ---: "] * (len(columns) - 1)]) + "|",
+    ]
+    lines += ["| " + " | ".join(cell(row.get(column, "")) for column in columns) + " |" for row in table]
+    return "\n".join(lines) + "\n"
+
+
+def as_latex(table: Sequence[dict[str, Any]]) -> str:
+    """A table for `booktabs`."""
+    columns = list(dict.fromkeys(key for row in table for key in row))
+    symbols = {
+        "ξ": r"$\xi$",
+        "η": r"$\eta$",
+        "±": r"$\pm$",
+        "–": "--",
+        "_": r"\_",
+        "\u202f": r"\,",
+        "#": r"\#",
+        "%": r"\%",
+    }
+
+    def tex(text: str) -> str:
+        return "".join(symbols.get(c, c) for c in text)
+
+    lines = [r"\begin{tabular}{l" + "r" * (len(columns) - 1) + "}", r"\toprule"]
+    lines.append(" & ".join(map(tex, columns)) + r" \\")
+    lines.append(r"\midrule")
+    lines += [" & ".join(tex(cell(row.get(column, ""))) for column in columns) + r" \\" for row in table]
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    return "\n".join(lines) + "\n"
+
+
+def flat(table: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The table for machines: an estimate becomes two columns."""
+    result = []
+    for row in table:
+        out: dict[str, Any] = {}
+        for key, value in row.items():
+            if isinstance(value, Estimate):
+                out[key], out[f"{key} ±"] = value.mean, value.half_width
+            else:
+                out[key] = value
+        result.append(out)
+    return result

@@ -1,0 +1,139 @@
+"""What a run is told: options and YAML files become one flat configuration, and that becomes objects."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonargparse import SUPPRESS, ActionConfigFile  # type: ignore[attr-defined]
+
+from fedcso.algorithm import Algorithm
+from fedcso.algorithms import ALGORITHMS
+from fedcso.engines import ENGINES
+from fedcso.errors import FedcsoError
+from fedcso.estimator import ESTIMATORS
+from fedcso.parser import Formatter, Parser, seeds
+from fedcso.plan import Plan
+from fedcso.specs import TaskMaker, algorithms, hyper_parameters, make_task, parse_value, task_maker
+from fedcso.study import Study, Unit
+from fedcso.task import Task
+from fedcso.tracking import TRACKERS
+
+Config = dict[str, Any]
+
+PLAN = [field.name for field in fields(Plan)]
+HYPER = sorted({name for kind in ALGORITHMS.values() for name in hyper_parameters(kind)})
+MAIN = ["FCSG", "FCSG-M", "Acc-FCSG-M"]
+
+
+def read(
+    command: str,
+    description: str,
+    arguments: list[str],
+    extend: Callable[[Parser], None] = lambda parser: None,
+) -> Config:
+    """A command line as a complete configuration; `--help` and mistakes end here."""
+    if arguments[:1] in (["--help"], ["-h"]):
+        arguments = ["invariant_logistic", "--help"]  # the options of a problem, to show some
+    problem = _problem_of(arguments)
+    summary, _, examples = description.partition("\n")
+    parser = Parser(
+        prog=f"fedcso {command} {problem}",
+        usage=f"fedcso {command} PROBLEM [options]   (here with the options of {problem})",
+        description=summary,
+        epilog=examples.strip(),
+        formatter_class=Formatter,
+    )
+    _add_options(parser, task_maker(problem))
+    extend(parser)
+    if not arguments[0].startswith("-"):
+        arguments = arguments[1:]
+    values = parser.parse_args(arguments).as_dict()
+    values.pop("config", None)
+    values |= {"command": command, "problem": problem, "seeds": seeds(values["seeds"])}
+    config = {key: value for key, value in values.items() if value is not None}
+    algorithms_of(config)
+    plan_of(config)
+    return config
+
+
+def _problem_of(arguments: list[str]) -> str:
+    """The problem that a command line or its configuration file names."""
+    if arguments and not arguments[0].startswith("-"):
+        return arguments[0]
+    for place, option in enumerate(arguments):
+        name, _, value = option.partition("=")
+        following = arguments[place + 1] if place + 1 < len(arguments) else ""
+        if name != "--config":
+            continue
+        path = Path(value or following)
+        try:
+            content = yaml.safe_load(path.read_text())
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise FedcsoError(f"config: {path} can't be read: {error}") from error
+        if isinstance(content, dict) and isinstance(content.get("problem"), str):
+            return str(content["problem"])
+        raise FedcsoError(f"config: {path} does not say which problem it is for; add a line `problem: NAME`")
+    raise FedcsoError(
+        "which problem? Name it first, as in: fedcso run invariant_logistic (fedcso list shows all)"
+    )
+
+
+def _add_options(parser: Parser, maker: TaskMaker) -> None:
+    parser.add_argument("--config", action=ActionConfigFile, help="take settings from a YAML file")
+    parser.add_argument("--command", help=SUPPRESS)
+    parser.add_argument("--problem", help=SUPPRESS)
+    group = parser.add_argument_group("methods")
+    group.add_argument(
+        "--algorithm",
+        nargs="+",
+        default=MAIN,
+        metavar="NAME",
+        help="methods: NAME or 'NAME(option=value, …)'",
+    )
+    group.add_argument(
+        "--seeds", type=list[int] | int | str, default=3, help="how many seeds, or which ones: 5,6,7"
+    )
+    group = parser.add_argument_group("hyper-parameters, for every chosen method that has them")
+    for name in HYPER:
+        owners = [known for known, kind in ALGORITHMS.items() if name in hyper_parameters(kind)]
+        group.add_argument(f"--{name}", type=str, metavar="VALUE", help=f"of {', '.join(owners)}")
+    parser.add_class_arguments(Plan, as_group=True)
+    parser.add_function_arguments(maker, as_group=True)
+    group = parser.add_argument_group("how it is carried out")
+    group.add_argument("--engine", choices=list(ENGINES), default="simulation", help="where clients live")
+    group.add_argument("--estimator", choices=list(ESTIMATORS), default="plain", help="of the gradient")
+    group.add_argument("--device", default="cpu", help="torch device")
+    group.add_argument(
+        "--checkpoint_rounds", type=int, default=0, help="rounds between checkpoints; 0: by time"
+    )
+    group.add_argument("--checkpoint_seconds", type=float, default=30.0, help="seconds between checkpoints")
+    group.add_argument("--track", choices=list(TRACKERS), default="none", help="log to a tracker as well")
+    group.add_argument("--out", default="runs", help="where run folders go")
+    group.add_argument("--name", help="what the folder is called after; the problem by default")
+
+
+def plan_of(config: Config) -> Plan:
+    """The plan in a configuration."""
+    return Plan(**{name: config[name] for name in PLAN if name in config})
+
+
+def task_of(config: Config) -> Task:
+    """The problem and its data."""
+    maker = task_maker(config["problem"])
+    return make_task(
+        maker, {name: config[name] for name in inspect.signature(maker).parameters if name in config}
+    )
+
+
+def algorithms_of(config: Config) -> dict[str, Algorithm]:
+    """The methods, by the names they were asked for."""
+    common = {name: parse_value(name, config[name]) for name in HYPER if name in config}
+    return algorithms(config["algorithm"], common)
+
+
+def study_of(config: Config, units: list[Unit], folder: Path) -> Study:
+    """Units of work with the configuration's checkpoint rhythm."""
+    return Study(units, folder / "checkpoints", config["checkpoint_rounds"], config["checkpoint_seconds"])

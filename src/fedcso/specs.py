@@ -1,0 +1,161 @@
+"""Names from a command line or a file, turned into objects: `FCSG-M(momentum=0.5)`, `my_file.py:my_task`."""
+
+import ast
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from fedcso.algorithm import Algorithm
+from fedcso.algorithms import ALGORITHMS
+from fedcso.errors import FedcsoError, InvalidValue, UnknownName
+from fedcso.problems import PROBLEMS
+from fedcso.schedules import SCHEDULES
+from fedcso.task import Task
+
+TaskMaker = Callable[..., Task]
+
+
+def hyper_parameters(kind: type[Algorithm]) -> list[str]:
+    """The names of a method's hyper-parameters."""
+    return [field.name for field in fields(kind)]  # type: ignore[arg-type]  # algorithms are dataclasses
+
+
+def algorithms(specs: Sequence[str], common: dict[str, Any]) -> dict[str, Algorithm]:
+    """Methods by the way they were asked for; `common` settings go to every method that has them."""
+    result: dict[str, Algorithm] = {}
+    used: set[str] = set()
+    for spec in specs:
+        if spec in result:
+            raise InvalidValue(
+                "algorithm", spec, "named once; write different settings as NAME(option=value)"
+            )
+        kind, own = parse_algorithm(spec)
+        known = hyper_parameters(kind)
+        result[spec] = kind(**{k: v for k, v in common.items() if k in known} | own)
+        used |= common.keys() & set(known)
+    for name in common.keys() - used:
+        raise InvalidValue(name, common[name], f"left out: none of {', '.join(specs)} has it")
+    return result
+
+
+def parse_algorithm(spec: str) -> tuple[type[Algorithm], dict[str, Any]]:
+    """`NAME` or `NAME(option=value, …)` as a class and its options."""
+    name, bracket, rest = spec.partition("(")
+    by_lower = {known.lower(): known for known in ALGORITHMS}
+    if name.strip().lower() not in by_lower:
+        raise UnknownName("algorithm", name.strip(), ALGORITHMS)
+    kind = ALGORITHMS[by_lower[name.strip().lower()]]
+    if not bracket:
+        return kind, {}
+    try:
+        call = ast.parse(f"f({rest}", mode="eval").body
+    except SyntaxError:
+        call = None
+    if not isinstance(call, ast.Call) or call.args or any(keyword.arg is None for keyword in call.keywords):
+        raise InvalidValue("algorithm", spec, "NAME or NAME(option=value, option=value)")
+    options = {str(keyword.arg): _value(str(keyword.arg), keyword.value) for keyword in call.keywords}
+    for option in options:
+        if option not in hyper_parameters(kind):
+            raise UnknownName(f"option of {name.strip()}", option, hyper_parameters(kind))
+    return kind, options
+
+
+def parse_value(name: str, text: Any) -> Any:
+    """A number, or a schedule such as `cosine(0.1, 5000)`."""
+    if not isinstance(text, str):
+        return text
+    try:
+        return _value(name, ast.parse(text.strip(), mode="eval").body)
+    except SyntaxError:
+        raise InvalidValue(name, text, _VALUES) from None
+
+
+_VALUES = "a number, or a schedule: " + ", ".join(f"{name}(…)" for name in SCHEDULES)
+
+
+def _value(name: str, node: ast.expr) -> Any:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if node.func.id not in SCHEDULES:
+            raise UnknownName("schedule", node.func.id, SCHEDULES)
+        try:
+            return SCHEDULES[node.func.id](
+                *(ast.literal_eval(a) for a in node.args),
+                **{str(k.arg): ast.literal_eval(k.value) for k in node.keywords},
+            )
+        except (TypeError, ValueError) as error:
+            raise InvalidValue(name, ast.unparse(node), f"called rightly: {error}") from error
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        raise InvalidValue(name, ast.unparse(node), _VALUES) from None
+
+
+def task_maker(name: str) -> TaskMaker:
+    """A built-in problem by name, or one's own as `path.py:name` or `module:name`.
+
+    One's own may be a function that returns a `Task` (its arguments become options), or a `Task`.
+    """
+    if name in PROBLEMS:
+        return PROBLEMS[name]
+    where, colon, attribute = name.rpartition(":")
+    if not colon:
+        raise UnknownName("problem", name, [*PROBLEMS, "path.py:name", "module:name"])
+    module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
+    if not hasattr(module, attribute):
+        names = [key for key in vars(module) if not key.startswith("_")]
+        raise UnknownName(f"name in {where}", attribute, names)
+    found = getattr(module, attribute)
+    if isinstance(found, Task):
+        return lambda: found
+    if not callable(found):
+        raise InvalidValue("problem", name, "a fedcso.Task, or a function that returns one")
+    maker: TaskMaker = found
+    return maker
+
+
+def _load_module(name: str) -> Any:
+    sys.path.insert(0, "")
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise FedcsoError(f"problem: module {name!r} can't be imported: {error}") from error
+    finally:
+        sys.path.remove("")
+
+
+def _load_file(path: Path) -> Any:
+    if not path.is_file():
+        raise FedcsoError(f"problem: there is no file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None  # a .py file always has a spec and a loader
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # dataclasses look their module up
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        line = _line_in(path, error)
+        raise FedcsoError(f"problem: {path}{line} raised {type(error).__name__}: {error}") from error
+    return module
+
+
+def _line_in(path: Path, error: BaseException) -> str:
+    """Where in the user's file it happened."""
+    trace, line = error.__traceback__, ""
+    while trace:
+        if Path(trace.tb_frame.f_code.co_filename) == path:
+            line = f", line {trace.tb_lineno},"
+        trace = trace.tb_next
+    return line
+
+
+def make_task(maker: TaskMaker, options: dict[str, Any]) -> Task:
+    """Call a task function; what it returns must be a task."""
+    task = maker(**options)
+    if not isinstance(task, Task):
+        raise InvalidValue("problem", type(task).__name__, "a fedcso.Task, or a function that returns one")
+    return task

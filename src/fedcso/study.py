@@ -1,0 +1,262 @@
+"""Units of work, carried out one after the other with checkpoints: stop at any moment, go on later.
+
+A unit is one or several settings of one method, for several seeds, on one task. It is played in parts: all
+at once where models are small enough to be stacked, else run by run. Every part leaves checkpoints, the
+last of which is its result, so that going on after an interruption is the same as never having stopped.
+"""
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from fedcso import checkpoint
+from fedcso.algorithm import Algorithm
+from fedcso.engine import OnRound, Progress, Snapshot
+from fedcso.engines import ENGINES, simulation, stacked
+from fedcso.errors import FedcsoError
+from fedcso.estimator import Estimator, plain
+from fedcso.plan import Plan
+from fedcso.progress import Display
+from fedcso.task import Task
+from fedcso.trace import Trace
+from fedcso.tracking import Tracker
+
+log = logging.getLogger("fedcso")
+
+
+class Interrupted(FedcsoError):
+    """Ctrl-C, or a request to end; a checkpoint has been written."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Settings of one method × seeds on one task."""
+
+    name: str
+    task: Task
+    plan: Plan
+    algorithms: Sequence[Algorithm]
+    seeds: Sequence[int]
+    test: Any = None
+    """What the models are evaluated on: the task's test data, or its validation data while tuning."""
+    estimator: Estimator = plain
+    engine: str = "simulation"
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is played in one go, and leaves checkpoints of its own."""
+
+    name: str
+    algorithms: Sequence[Algorithm]
+    seeds: Sequence[int]
+    run: Callable[..., list[Trace]]
+
+
+Results = dict[str, list[list[Trace]]]
+"""By unit: `results[name][setting][seed]`."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """Units of work and where their checkpoints go."""
+
+    units: Sequence[Unit]
+    folder: Path
+    every_rounds: int = 0
+    """Rounds between two checkpoints; 0 leaves it to the clock."""
+    every_seconds: float = 30.0
+    """Seconds between two checkpoints."""
+
+    def execute(
+        self, display: Display, tracker: Tracker, on_checkpoint: Callable[[], None] = lambda: None
+    ) -> Results:
+        """Carry out what is not done yet. Raises `Interrupted` after Ctrl-C, with everything saved."""
+        with _interruptible() as interrupted, display:
+            return {
+                unit.name: self._unit(unit, display, tracker, on_checkpoint, interrupted)
+                for unit in self.units
+            }
+
+    def collect(self) -> Results:
+        """What the checkpoints hold so far, without carrying out anything."""
+        return {
+            unit.name: _by_setting(unit, [self._saved(unit, part) for part in parts(unit)])
+            for unit in self.units
+        }
+
+    def _saved(self, unit: Unit, part: Part) -> list[Trace]:
+        snapshot = checkpoint.newest(self._place(unit, part))
+        return snapshot.traces if snapshot else []
+
+    def _place(self, unit: Unit, part: Part) -> Path:
+        return self.folder / _as_file_name(unit.name) / part.name
+
+    def _unit(
+        self,
+        unit: Unit,
+        display: Display,
+        tracker: Tracker,
+        on_checkpoint: Callable[[], None],
+        interrupted: threading.Event,
+    ) -> list[list[Trace]]:
+        every = parts(unit)
+        traces = [
+            self._part(
+                unit, part, _label(unit, part, len(every)), display, tracker, on_checkpoint, interrupted
+            )
+            for part in every
+        ]
+        return _by_setting(unit, traces)
+
+    def _part(
+        self,
+        unit: Unit,
+        part: Part,
+        label: str,
+        display: Display,
+        tracker: Tracker,
+        on_checkpoint: Callable[[], None],
+        interrupted: threading.Event,
+    ) -> list[Trace]:
+        place = self._place(unit, part)
+        start = checkpoint.newest(place, unit.device)
+        total = unit.plan.rounds
+        if start and (start.done == total or all(trace.failure for trace in start.traces)):
+            display.update(label, total, total, "already done")
+            return start.traces
+        saved_at, saved_round = time.monotonic(), start.done if start else 0
+        latest: list[Trace] = []
+
+        def on_round(progress: Progress) -> None:
+            nonlocal saved_at, saved_round
+            latest[:] = progress.traces
+            over = progress.done == total or all(trace.failure for trace in progress.traces)
+            display.update(label, total if over else progress.done, total, _note(progress.traces))
+            tracker.log(unit.name, part.seeds, progress)
+            due = self.every_rounds and progress.done - saved_round >= self.every_rounds
+            due = due or time.monotonic() - saved_at >= self.every_seconds
+            if over or due or interrupted.is_set():
+                checkpoint.save(place, progress.snapshot())
+                on_checkpoint()
+                saved_at, saved_round = time.monotonic(), progress.done
+            if interrupted.is_set() and not over:
+                raise Interrupted(f"stopped after round {progress.done} of {total} of {label}")
+
+        display.update(label, start.done if start else 0, total, "")
+        try:
+            traces = part.run(on_round=on_round, start=start)
+        except Interrupted:
+            raise
+        except FedcsoError as reason:
+            if not latest or latest[0].failure is not reason:
+                raise
+            traces = latest
+        for trace in traces:
+            if trace.failure:
+                log.warning("%s broke off: %s", label, trace.failure)
+        return traces
+
+
+def parts(unit: Unit) -> list[Part]:
+    """How a unit is played: stacked as a whole, or every run by itself."""
+    common: dict[str, Any] = {"test": unit.test, "estimator": unit.estimator, "device": unit.device}
+    task, plan, engine = unit.task, unit.plan, unit.engine
+    if engine == "simulation":
+        engine = simulation.choose(task.problem, task.clients, unit.estimator)
+    if engine == "stacked":
+
+        def run_all(on_round: OnRound, start: Snapshot | None) -> list[Trace]:
+            grid = stacked.run_grid(
+                unit.algorithms,
+                task.problem,
+                task.clients,
+                plan,
+                unit.seeds,
+                on_round=on_round,
+                start=start,
+                **common,
+            )
+            return [trace for setting in grid for trace in setting]
+
+        return [Part("all", unit.algorithms, unit.seeds, run_all)]
+
+    def single(algorithm: Algorithm, seed: int) -> Callable[..., list[Trace]]:
+        def run_one(on_round: OnRound, start: Snapshot | None) -> list[Trace]:
+            run = ENGINES[engine]
+            return [
+                run(
+                    algorithm,
+                    task.problem,
+                    task.clients,
+                    plan,
+                    seed,
+                    on_round=on_round,
+                    start=start,
+                    **common,
+                )
+            ]
+
+        return run_one
+
+    return [
+        Part(f"setting{g}-seed{seed}", [algorithm], [seed], single(algorithm, seed))
+        for g, algorithm in enumerate(unit.algorithms)
+        for seed in unit.seeds
+    ]
+
+
+def _by_setting(unit: Unit, traces: Sequence[list[Trace]]) -> list[list[Trace]]:
+    flat = [trace for part in traces for trace in part]
+    count = len(unit.seeds)
+    return [flat[i : i + count] for i in range(0, len(flat), count)]
+
+
+def _label(unit: Unit, part: Part, count: int) -> str:
+    return unit.name if count == 1 else f"{unit.name} {part.name}"
+
+
+def _as_file_name(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_.=" else "_" for c in name)
+
+
+def _note(traces: Sequence[Trace]) -> str:
+    """The current metric (mean over runs that are alive) and the bytes sent per run."""
+    alive = [trace for trace in traces if not trace.failure]
+    if not alive:
+        return "broke off"
+    row = alive[0].rows[-1]
+    metric = next(name for name in ("accuracy", "average_precision", "loss", "train_loss") if name in row)
+    value = sum(trace.rows[-1][metric] for trace in alive) / len(alive)
+    size = (alive[0].costs.bytes_up + alive[0].costs.bytes_down) / 1e6
+    return f"{metric} {value:.4f}  {size:.2f} MB"
+
+
+@contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """Ctrl-C and SIGTERM set a flag, looked at between rounds; a second one ends at once."""
+    flag = threading.Event()
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        if flag.is_set():
+            raise KeyboardInterrupt
+        flag.set()
+        log.warning("stopping after this round (once more to stop at once)")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield flag
+        return
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield flag
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)

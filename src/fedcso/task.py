@@ -1,0 +1,50 @@
+"""A problem together with its data: all that a run needs besides a method and a plan."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from fedcso.problem import Problem
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is minimised, over which clients' data, and what it is judged by.
+
+    The command line takes a task from a function, whose keyword arguments become options
+    (`fedcso.problems.PROBLEMS`, or your own as `path.py:name`).
+    """
+
+    problem: Problem
+    clients: Sequence[Any]
+    """The training data of each client, in whatever form the problem's `sample_outer` takes."""
+    test: Any = None
+    """Held-out data for `Problem.evaluate`; touched only to report."""
+    validation: Any = None
+    """Held-out data by which settings are chosen."""
+
+    def digest(self) -> str:
+        """A fingerprint of all data and how it is split: runs on different data are not to be compared."""
+        fingerprint = hashlib.sha256()
+        for part in (list(self.clients), self.test, self.validation):
+            _feed(fingerprint, part)
+        return fingerprint.hexdigest()[:16]
+
+
+def _feed(fingerprint: Any, value: Any) -> None:
+    if isinstance(value, torch.Tensor):
+        fingerprint.update(f"{value.dtype}{tuple(value.shape)}".encode())
+        fingerprint.update(value.detach().cpu().contiguous().numpy().tobytes())
+    elif isinstance(value, dict):
+        for key, child in value.items():
+            fingerprint.update(str(key).encode())
+            _feed(fingerprint, child)
+    elif isinstance(value, list | tuple):
+        fingerprint.update(f"[{len(value)}".encode())
+        for child in value:
+            _feed(fingerprint, child)
+    else:
+        fingerprint.update(repr(value).encode())

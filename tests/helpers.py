@@ -1,0 +1,251 @@
+"""What several test files need: the table of algorithms, small problems, engines, and comparisons."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import nn
+
+from fedcso.algorithm import Algorithm
+from fedcso.algorithms import (
+    BSGD,
+    FCSG,
+    FCSGM,
+    STEM,
+    AccFCSGM,
+    BSpiderBoost,
+    FedAvg,
+    LocalSCGD,
+    LocalSCGDM,
+    Scaffold,
+)
+from fedcso.engines import reference, stacked, threads
+from fedcso.errors import InvalidValue
+from fedcso.estimator import plain
+from fedcso.plan import Plan
+from fedcso.problem import Batch, Problem
+from fedcso.problems import Classification, InvariantLogistic, NestedQuadratic
+from fedcso.problems.classification import Examples
+from fedcso.projections import ball, box
+from fedcso.trace import Trace
+from fedcso.tree import Tree, leaves, named_leaves
+
+# ------------------------------------------------------------------------------------ algorithms
+
+SETTINGS: dict[str, Algorithm] = {
+    "FCSG": FCSG(learning_rate=0.05),
+    "FCSG-M": FCSGM(learning_rate=0.05, momentum=0.3),
+    "Acc-FCSG-M": AccFCSGM(learning_rate=0.05, momentum=0.3),
+    "FedAvg": FedAvg(learning_rate=0.05),
+    "BSGD": BSGD(learning_rate=0.05),
+    "BSpiderBoost": BSpiderBoost(learning_rate=0.05, period=3, large_batch=5),
+    "Local-SCGD": LocalSCGD(learning_rate=0.05, tracking=0.4),
+    "Local-SCGDM": LocalSCGDM(learning_rate=0.05, tracking=0.4, momentum=0.3),
+    "SCAFFOLD": Scaffold(learning_rate=0.05),
+    "STEM": STEM(learning_rate=0.05, momentum=0.3),
+}
+"""A setting of every method in `fedcso.algorithms`. A row here gives a new one the whole contract suite."""
+
+
+def runs_on_one_machine_only(algorithm: Algorithm) -> bool:
+    """True if the method refuses several clients with local steps."""
+    try:
+        algorithm.check(Plan(local_steps=2), clients=2)
+    except InvalidValue:
+        return True
+    return False
+
+
+# -------------------------------------------------------------------------------------- problems
+
+
+class Case(NamedTuple):
+    """A problem with data for its clients, and something to evaluate on."""
+
+    problem: Problem
+    clients: list[Any]
+    test: Any = None
+
+
+def for_method(algorithm: Algorithm, case: Case, plan: Plan) -> tuple[Case, Plan]:
+    """The case and plan themselves, or their single-machine relatives where the method wants those."""
+    if not runs_on_one_machine_only(algorithm):
+        return case, plan
+    return case._replace(clients=case.clients[:1]), replace(plan, local_steps=1, participation=1.0)
+
+
+@dataclass(frozen=True)
+class InBall(NestedQuadratic):
+    """The nested quadratic on a ball that excludes its optimum, written without regard to extra axes."""
+
+    radius: float = 0.5
+    broadcasts: ClassVar[bool] = False
+
+    def project(self, x: torch.Tensor) -> torch.Tensor:
+        return ball(x, self.radius)
+
+
+def nested_quadratic(clients: int = 4) -> Case:
+    problem = NestedQuadratic(dimension=3)
+    return Case(problem, problem.centres(clients))
+
+
+def invariant_logistic(clients: int = 4, unlike: float = 0.0) -> Case:
+    problem = InvariantLogistic(dimension=3, penalty=0.01, dtype=torch.float64)
+    sources = problem.clients(clients, unlike_truth=unlike, unlike_points=unlike)
+    return Case(problem, sources, problem.test_points(sources, number=100))
+
+
+def in_ball(clients: int = 4) -> Case:
+    problem = InBall(dimension=3)
+    return Case(problem, problem.centres(clients))
+
+
+def classification(sizes: tuple[int, ...] = (3, 7, 12, 5), features: int = 4, classes: int = 3) -> Case:
+    """Random labelled points, of which every client has a number of its own, and a linear model."""
+    rng = torch.Generator().manual_seed(0)
+
+    def examples(number: int) -> Examples:
+        inputs = torch.randn(number, features, generator=rng, dtype=torch.float64)
+        return Examples(inputs, torch.randint(classes, (number,), generator=rng))
+
+    problem = Classification(nn.Linear(features, classes, dtype=torch.float64))
+    return Case(problem, [examples(size) for size in sizes], examples(20))
+
+
+CASES: dict[str, Case] = {
+    "nested_quadratic": nested_quadratic(),
+    "invariant_logistic": invariant_logistic(),
+    "invariant_logistic_unlike": invariant_logistic(unlike=0.5),
+    "classification": classification(),
+    "in_ball": in_ball(),
+}
+
+
+@dataclass(frozen=True)
+class Clock(Problem):
+    """x counts the steps, and a client breaks when it reads the time that is its data.
+
+    f(y) = −y for every client, so that with learning rate 1 and x_0 = 0 the iterate of step t is t.
+    From its time on, a client's loss is NaN, or its gradient infinite while its loss is not.
+    """
+
+    breaks: str = "loss"
+    broadcasts: ClassVar[bool] = True
+
+    def init(self, rng: torch.Generator) -> torch.Tensor:
+        return torch.zeros(1, dtype=torch.float64)
+
+    def sample_outer(self, data: float, rng: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
+        return torch.full(shape, data, dtype=torch.float64)
+
+    def sample_inner(self, data: float, rng: torch.Generator, xi: torch.Tensor, m: int) -> tuple[()]:
+        return ()
+
+    def inner(self, x: torch.Tensor, xi: torch.Tensor, eta: tuple[()]) -> torch.Tensor:
+        return x.expand(*x.shape[:-1], xi.shape[-1])
+
+    def outer(self, y: torch.Tensor, xi: torch.Tensor) -> torch.Tensor:
+        late = y.detach() >= xi
+        if self.breaks == "loss":
+            return torch.where(late, math.nan, -y)
+        factor = torch.where(late, 1e200, 0.0)
+        # Its value is 0; its derivative is the factor's square, which overflows.
+        return -y + (y - y.detach()) * factor * factor
+
+
+@dataclass(frozen=True)
+class BoxedClock(Clock):
+    """A clock whose projection turns an infinite step into a finite one."""
+
+    def project(self, x: torch.Tensor) -> torch.Tensor:
+        return box(x, -100.0, 100.0)
+
+
+NEVER = math.inf
+
+
+@dataclass(frozen=True)
+class Unreliable(NestedQuadratic):
+    """The nested quadratic, some of whose samples are NaN, now at this client, now at that."""
+
+    rate: float = 0.05
+
+    def sample_outer(self, data: torch.Tensor, rng: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
+        xi = super().sample_outer(data, rng, shape)
+        spoilt = torch.rand(*shape, 1, generator=rng) < self.rate
+        return xi.masked_fill(spoilt, math.nan)
+
+
+# --------------------------------------------------------------------------------------- engines
+
+ENGINES = {"reference": reference.run, "stacked": stacked.run, "threads": threads.run}
+
+
+def play(engine: str, algorithm: Algorithm, case: Case, plan: Plan, seed: int = 0, **options: Any) -> Trace:
+    """Run by an engine's name."""
+    return ENGINES[engine](algorithm, case.problem, case.clients, plan, seed, test=case.test, **options)
+
+
+def differentiated(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
+    """The plain estimator under another name, for which no closed form is used."""
+    return plain(problem, x, batch)
+
+
+# ----------------------------------------------------------------------------------- comparisons
+
+TOLERANCE = 1e-12
+"""Between float64 results that differ in the order of additions only."""
+
+CLEARLY = 1e-3
+"""What counts as a difference, for the controls."""
+
+
+def gap(a: Tree, b: Tree) -> float:
+    """The largest difference between corresponding entries of two trees."""
+    return max(float((p - q).abs().max()) for p, q in zip(leaves(a), leaves(b), strict=True))
+
+
+def assert_close(actual: Tree, expected: Tree, tolerance: float = TOLERANCE) -> None:
+    """Trees of the same structure whose entries agree, absolutely or relatively."""
+    for (name, p), (other_name, q) in zip(named_leaves(actual), named_leaves(expected), strict=True):
+        assert name == other_name
+        torch.testing.assert_close(
+            p, q, rtol=tolerance, atol=tolerance, msg=lambda text, n=name: f"{n}: {text}"
+        )
+
+
+def assert_rows_close(actual: Trace, expected: Trace, tolerance: float = TOLERANCE) -> None:
+    """The same evaluations, but for the time they took."""
+    assert [list(row) for row in actual.rows] == [list(row) for row in expected.rows]
+    for row, other in zip(actual.rows, expected.rows, strict=True):
+        for name in row.keys() - {"seconds"}:
+            equal = math.isclose(row[name], other[name], rel_tol=tolerance, abs_tol=tolerance)
+            both_nan = math.isnan(row[name]) and math.isnan(other[name])
+            assert equal or both_nan, f"{name}: {row[name]} and {other[name]}"
+
+
+def assert_same_run(actual: Trace, expected: Trace, tolerance: float = TOLERANCE) -> None:
+    """Two traces tell the same story."""
+    assert_close(actual.last, expected.last, tolerance)
+    assert_close(actual.shared, expected.shared, tolerance)
+    assert_close(actual.best, expected.best, tolerance)
+    assert_close(actual.output, expected.output, tolerance)
+    assert_rows_close(actual, expected, tolerance)
+    assert actual.costs == expected.costs
+    assert actual.participation == expected.participation
+    assert [str(reason) for reason in actual.dropped] == [str(reason) for reason in expected.dropped]
+
+
+def finite_difference(value: Any, x: torch.Tensor, step: float = 1e-5) -> torch.Tensor:
+    """Central differences of a function of one vector; their error is of order step²."""
+    columns = []
+    for direction in torch.eye(len(x), dtype=x.dtype) * step:
+        columns.append((value(x + direction) - value(x - direction)) / (2 * step))
+    return torch.stack(columns)
+
+
+def standard_error(draws: torch.Tensor) -> torch.Tensor:
+    """Of the mean over the first axis."""
+    return draws.std(0) / math.sqrt(len(draws))
