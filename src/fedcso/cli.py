@@ -18,7 +18,7 @@ BAD_INPUT, INTERRUPTED = 2, 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit code: 0 fine, 1 a run broke off, 2 bad input, 130 interrupted."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    _log_to_people()
     try:
         if not arguments or arguments[0] in ("--help", "-h", "help"):
             print(overview())
@@ -38,6 +38,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone, as `| head` does
         sys.stderr.close()
         return 0
+
+
+def _log_to_people() -> None:
+    """Warnings go to the terminal; everything else only into the run's log.txt."""
+    log = logging.getLogger("fedcso")
+    log.setLevel(logging.INFO)
+    if not log.handlers:
+        handler = logging.StreamHandler()
+        handler.setLevel(logging.WARNING)
+        handler.setFormatter(logging.Formatter("fedcso: %(message)s"))
+        log.addHandler(handler)
 
 
 def overview() -> str:

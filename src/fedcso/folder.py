@@ -31,7 +31,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, root: Path, name: str, config: dict[str, Any], data: dict[str, str]) -> "RunFolder":
-        """A new folder `<date>_<name>_<hash>`; it appears with its settings and environment, or not at all."""
+        """A new folder `<date>_<name>_<hash>`; it appears with settings and environment, or not at all."""
         text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
         stamp = time.strftime("%Y-%m-%d_%H%M%S")
         digest = hashlib.sha256((text + stamp + str(os.getpid())).encode()).hexdigest()[:6]

@@ -34,11 +34,8 @@ class Parser(jsonargparse.ArgumentParser):
 
     def _explained(self, message: str) -> str:
         message = re.sub(r"\s*\n\s*", " ", message).strip()
-        missing = re.search(r"""argument "?--config"?:.*""", message)
-        if missing:
-            return f"config: {message[missing.start() :].partition(':')[2].strip()}"
         unknown = re.search(r"Unrecognized arguments: --([\w.-]+)", message, re.I) or re.search(
-            r"""(?:key|option)s? ['"]?([\w.]+)['"]?[^.]*(?:not expected|not accepted|does not)""",
+            r"""(?:key|option)s? ['"]?([\w.]+)['"]?[^.]*(?:not expected|not accepted|does not accept)""",
             message,
             re.I,
         )
@@ -49,7 +46,8 @@ class Parser(jsonargparse.ArgumentParser):
             return f"unknown option {unknown[1]!r}{hint} (see: {self.prog} --help)"
         for kind, words in _KINDS.items():
             message = message.replace(f"Expected a {kind}", f"must be {words}")
-        message = message.replace("Got value:", "and not")
+        message = re.sub(r"Expected a typing\.Literal\[(.*?)\]", r"must be one of \1", message)
+        message = re.sub(r"\. Got value: (.*)", r", not \1", message)
         field = re.search(r"""(?:Parser key|argument) ["']?(?:--)?([\w.]+)["']?:\s*(.*)""", message)
         if field:
             return f"{field[1]}: {field[2]}"

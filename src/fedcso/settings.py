@@ -14,7 +14,7 @@ from fedcso.algorithms import ALGORITHMS
 from fedcso.engines import ENGINES
 from fedcso.errors import FedcsoError
 from fedcso.estimator import ESTIMATORS
-from fedcso.parser import Formatter, Parser, seeds
+from fedcso.parser import Parser, seeds
 from fedcso.plan import Plan
 from fedcso.specs import TaskMaker, algorithms, hyper_parameters, make_task, parse_value, task_maker
 from fedcso.study import Study, Unit
@@ -44,9 +44,8 @@ def read(
         usage=f"fedcso {command} PROBLEM [options]   (here with the options of {problem})",
         description=summary,
         epilog=examples.strip(),
-        formatter_class=Formatter,
     )
-    _add_options(parser, task_maker(problem))
+    _add_options(parser, command, problem, task_maker(problem))
     extend(parser)
     if not arguments[0].startswith("-"):
         arguments = arguments[1:]
@@ -81,10 +80,10 @@ def _problem_of(arguments: list[str]) -> str:
     )
 
 
-def _add_options(parser: Parser, maker: TaskMaker) -> None:
+def _add_options(parser: Parser, command: str, problem: str, maker: TaskMaker) -> None:
     parser.add_argument("--config", action=ActionConfigFile, help="take settings from a YAML file")
-    parser.add_argument("--command", help=SUPPRESS)
-    parser.add_argument("--problem", help=SUPPRESS)
+    parser.add_argument("--command", default=command, help=SUPPRESS)
+    parser.add_argument("--problem", default=problem, help="the problem, where it is not named first")
     group = parser.add_argument_group("methods")
     group.add_argument(
         "--algorithm",

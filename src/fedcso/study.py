@@ -160,6 +160,7 @@ class Study:
             if not latest or latest[0].failure is not reason:
                 raise
             traces = latest
+        log.info("%s: %d rounds done", label, total)
         for trace in traces:
             if trace.failure:
                 log.warning("%s broke off: %s", label, trace.failure)

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fedcso.folder import RunFolder
-from fedcso.parser import Formatter, Parser
+from fedcso.parser import Parser
 from fedcso.progress import display
 from fedcso.results import cell
 from fedcso.study import Interrupted, Results, Study
@@ -74,6 +74,4 @@ def show(table: Sequence[dict[str, Any]], title: str | None = None) -> None:
 def simple_parser(command: str, description: str) -> Parser:
     """A parser for a command without a problem; its docstring is the help."""
     summary, _, rest = description.partition("\n")
-    return Parser(
-        prog=f"fedcso {command}", description=summary, epilog=rest.strip(), formatter_class=Formatter
-    )
+    return Parser(prog=f"fedcso {command}", description=summary, epilog=rest.strip())

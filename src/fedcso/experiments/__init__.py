@@ -1,3 +1,3 @@
 """stub"""
 
-EXPERIMENTS: dict = {}
+EXPERIMENTS: dict[str, object] = {}
