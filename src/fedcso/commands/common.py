@@ -17,7 +17,9 @@ from fedcso.tracking import TRACKERS
 FAILED, INTERRUPTED = 1, 130
 
 
-def carry_out(folder: RunFolder, study: Study, track: str, on_checkpoint: Callable[[], None]) -> Results:
+def carry_out(
+    folder: RunFolder, study: Study, track: str, on_checkpoint: Callable[[], None] = lambda: None
+) -> Results:
     """Execute a study in a folder, with progress, a log and the folder's status kept."""
     handler = logging.FileHandler(folder.path / "log.txt")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))

@@ -5,7 +5,8 @@ its own x alone, so the gradient of their sum is every client's gradient. All gr
 samples. A whole grid costs little more than one setting.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -38,7 +39,8 @@ def run(
 ) -> Trace:
     """Run one method with all clients stacked."""
     job = Job(algorithm, problem, clients, plan, seed, test, estimator, device)
-    return only(drive(Stacked([job.algorithm], job, [seed]), on_round, start))
+    with one_thread():
+        return only(drive(Stacked([job.algorithm], job, [seed]), on_round, start))
 
 
 def run_grid(
@@ -59,8 +61,20 @@ def run_grid(
     A setting that diverges does not stop the others: its trace ends there and says why in `failure`.
     """
     job = Job(algorithms[0], problem, clients, plan, seeds[0], test, estimator, device)
-    traces = drive(Stacked(algorithms, job, seeds), on_round, start)
+    with one_thread():
+        traces = drive(Stacked(algorithms, job, seeds), on_round, start)
     return [traces[g * len(seeds) : (g + 1) * len(seeds)] for g in range(len(algorithms))]
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Operators this small gain nothing from a second thread, and on a busy machine wait for it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class Stacked:
