@@ -106,7 +106,7 @@ def summary(metrics: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         line["rounds"] = int(final[0]["round"])
         line["samples ξ"], line["samples η"] = int(final[0]["outer_samples"]), int(final[0]["inner_samples"])
         line["gradients"] = int(final[0]["gradients"])
-        line["MB sent"] = (int(final[0]["bytes_up"]) + int(final[0]["bytes_down"])) / 1e6
+        line["bytes sent"] = int(final[0]["bytes_up"]) + int(final[0]["bytes_down"])
         line["seconds"] = max(float(r["seconds"]) for r in final)
         table.append(line)
     return table

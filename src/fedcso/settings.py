@@ -16,7 +16,16 @@ from fedcso.errors import FedcsoError
 from fedcso.estimator import ESTIMATORS
 from fedcso.parser import Parser, seeds
 from fedcso.plan import Plan
-from fedcso.specs import TaskMaker, algorithms, hyper_parameters, make_task, parse_value, task_maker
+from fedcso.specs import (
+    TaskMaker,
+    algorithms,
+    hyper_parameters,
+    make_task,
+    parse_algorithm,
+    parse_value,
+    spell,
+    task_maker,
+)
 from fedcso.study import Study, Unit
 from fedcso.task import Task
 from fedcso.tracking import TRACKERS
@@ -131,6 +140,26 @@ def algorithms_of(config: Config) -> dict[str, Algorithm]:
     """The methods, by the names they were asked for."""
     common = {name: parse_value(name, config[name]) for name in HYPER if name in config}
     return algorithms(config["algorithm"], common)
+
+
+def algorithm_of(config: Config, spec: str, values: dict[str, Any]) -> Algorithm:
+    """One of the methods, with some of its settings replaced."""
+    kind, own = parse_algorithm(spec)
+    known = hyper_parameters(kind)
+    common = {name: parse_value(name, config[name]) for name in known if name in config}
+    return kind(**(common | own | values))
+
+
+def hyper_of(spec: str) -> list[str]:
+    """The names of a method's hyper-parameters."""
+    return hyper_parameters(parse_algorithm(spec)[0])
+
+
+def spec_of(spec: str, algorithm: Algorithm) -> str:
+    """A method with all its settings, as it can be asked for."""
+    name = spec.partition("(")[0].strip()
+    options = ", ".join(f"{key}={spell(value)}" for key, value in vars(algorithm).items())
+    return f"{name}({options})"
 
 
 def study_of(config: Config, units: list[Unit], folder: Path) -> Study:

@@ -74,6 +74,26 @@ def parse_value(name: str, text: Any) -> Any:
         raise InvalidValue(name, text, _VALUES) from None
 
 
+def parse_values(name: str, text: str) -> list[Any]:
+    """Several of them, separated by commas."""
+    try:
+        nodes = ast.parse(f"[{text}]", mode="eval").body
+    except SyntaxError:
+        nodes = ast.List([])
+    assert isinstance(nodes, ast.List)
+    if not nodes.elts:
+        raise InvalidValue(name, text, "values separated by commas")
+    return [_value(name, node) for node in nodes.elts]
+
+
+def spell(value: Any) -> str:
+    """A number or schedule as it is written in a specification."""
+    for name, kind in SCHEDULES.items():
+        if isinstance(value, kind):
+            return f"{name}({', '.join(repr(part) for part in vars(value).values())})"
+    return repr(value)
+
+
 _VALUES = "a number, or a schedule: " + ", ".join(f"{name}(…)" for name in SCHEDULES)
 
 

@@ -1,0 +1,209 @@
+"""Choose hyper-parameters by a grid or a search: validation data decide, test data are touched once.
+
+A grid is run stacked where the model is small enough, so that it costs little more than one setting. A
+search (needs the extra `sweep`: Optuna) keeps its study in the folder as SQLite: stop it, go on with
+`fedcso resume`. The chosen setting is then run on seeds of its own and judged on the test data.
+
+examples:
+  fedcso sweep invariant_logistic --algorithm FCSG-M --grid learning_rate=0.01,0.005 --grid momentum=0.1,0.5
+  fedcso sweep nested_quadratic --algorithm FCSG FCSG-M --grid learning_rate=0.1,0.01 --metric loss
+  fedcso sweep invariant_logistic --algorithm FCSG-M --search learning_rate=0.0001:0.1 --trials 20
+"""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fedcso import outputs, results, settings
+from fedcso.algorithm import Algorithm
+from fedcso.commands.common import carry_out, conclude, show
+from fedcso.errors import FedcsoError, InvalidValue, UnknownName
+from fedcso.estimator import ESTIMATORS
+from fedcso.folder import RunFolder
+from fedcso.metrics import HIGHER_IS_BETTER, mean_and_interval
+from fedcso.parser import Parser
+from fedcso.search import optimise, require_optuna
+from fedcso.settings import Config
+from fedcso.specs import parse_values
+from fedcso.study import Unit
+from fedcso.task import Task
+from fedcso.trace import Trace
+
+HELP = "choose hyper-parameters on validation data: a grid or a search"
+
+
+def main(arguments: list[str]) -> int:
+    """A new sweep."""
+    config = settings.read("sweep", str(__doc__), arguments, _options)
+    if bool(config["grid"]) == bool(config["search"]):
+        raise FedcsoError(
+            "say what to try: --grid NAME=VALUE,VALUE (one or several), or --search NAME=LOW:HIGH"
+        )
+    points(config)  # mistakes show before a folder is made
+    if config["search"]:
+        require_optuna()
+    task = settings.task_of(config)
+    folder = RunFolder.create(
+        Path(config["out"]), config.get("name") or "sweep", config, {"digest": task.digest()}
+    )
+    return resume(folder, task)
+
+
+def _options(parser: Parser) -> None:
+    group = parser.add_argument_group("what is tried, and what decides")
+    group.add_argument(
+        "--grid", nargs="+", action="extend", default=[], metavar="NAME=V,V", help="values to try"
+    )
+    group.add_argument(
+        "--search", nargs="+", action="extend", default=[], metavar="NAME=LOW:HIGH", help="a range"
+    )
+    group.add_argument("--trials", type=int, default=20, help="how many points a search tries")
+    group.add_argument("--metric", help="what decides, on validation data; by default the first there is")
+    group.add_argument(
+        "--tuning_seeds", type=list[int], default=[1000, 1001, 1002], help="seeds of the tuning runs"
+    )
+
+
+def points(config: Config) -> dict[str, list[Algorithm]]:
+    """By method, the settings of the grid; a method is tried with those of the values that it has."""
+    axes: dict[str, list[Any]] = {}
+    for text in config["grid"]:
+        name, equals, values = text.partition("=")
+        if not equals or name not in settings.HYPER:
+            raise UnknownName("hyper-parameter", name, settings.HYPER)
+        axes[name] = parse_values(name, values)
+    every: dict[str, list[Algorithm]] = {}
+    for spec in config["algorithm"]:
+        own = [name for name in axes if name in settings.hyper_of(spec)]
+        combinations = itertools.product(*(axes[name] for name in own))
+        every[spec] = [
+            settings.algorithm_of(config, spec, dict(zip(own, values, strict=True)))
+            for values in combinations
+        ]
+    unused = [name for name in axes if not any(name in settings.hyper_of(spec) for spec in every)]
+    if unused:
+        raise InvalidValue("grid", unused[0], f"a hyper-parameter of {', '.join(every)}")
+    return every
+
+
+def resume(folder: RunFolder, task: Task | None = None) -> int:
+    """Carry out what is left of a sweep."""
+    config = folder.config()
+    task = task or settings.task_of(config)
+    tried = _search(folder, config, task) if config["search"] else _grid(folder, config, task)
+    chosen: dict[str, Algorithm] = {}
+    table = []
+    for name, outcomes in tried.items():
+        ranked = sorted(outcomes, key=lambda outcome: outcome[1], reverse=True)
+        chosen[name] = ranked[0][0]
+        table += [_row(name, algorithm, traces, config) for algorithm, _, traces in ranked]
+    folder.write("sweep.csv", results.as_csv(results.flat(table)))
+    show(table, title="validation, best first")
+    best = {name: settings.spec_of(name, algorithm) for name, algorithm in chosen.items()}
+    folder.write("chosen.yaml", yaml.safe_dump({"algorithm": list(best.values())}, allow_unicode=True))
+    final = [
+        _unit(config, task, best[name], [algorithm], config["seeds"], task.test)
+        for name, algorithm in chosen.items()
+    ]
+    found = carry_out(folder, settings.study_of(config, final, folder.path), config["track"])
+    summary = outputs.write_all(folder, found, config["seeds"], task)
+    print("test data, chosen settings:")
+    return conclude(folder, summary, found)
+
+
+Outcome = tuple[Algorithm, float, list[Trace]]
+"""A setting, its score (higher is better) and its tuning runs."""
+
+
+def _grid(folder: RunFolder, config: Config, task: Task) -> dict[str, list[Outcome]]:
+    seeds = config["tuning_seeds"]
+    units = [
+        _unit(config, task, f"tune {name} {number}", group, seeds, task.validation)
+        for name, every in points(config).items()
+        for number, group in enumerate(_stackable(every))
+    ]
+    found = carry_out(folder, settings.study_of(config, units, folder.path), config["track"])
+    tried: dict[str, list[Outcome]] = {}
+    for unit in units:
+        name = unit.name.split(" ", 1)[1].rsplit(" ", 1)[0]
+        for algorithm, traces in zip(unit.algorithms, found[unit.name], strict=True):
+            tried.setdefault(name, []).append((algorithm, score(traces, config, task), traces))
+    return tried
+
+
+def _stackable(every: list[Algorithm]) -> list[list[Algorithm]]:
+    """Settings that differ in real numbers alone belong together; whole numbers can't be stacked."""
+    groups: dict[str, list[Algorithm]] = {}
+    for algorithm in every:
+        fixed = {k: v for k, v in vars(algorithm).items() if not isinstance(v, float) and not callable(v)}
+        groups.setdefault(repr(fixed), []).append(algorithm)
+    return list(groups.values())
+
+
+def _search(folder: RunFolder, config: Config, task: Task) -> dict[str, list[Outcome]]:
+    """Optuna's suggestions, one run after the other, for each method with the same number of trials."""
+    tried: dict[str, list[Outcome]] = {}
+    for spec in config["algorithm"]:
+
+        def evaluate(number: int, values: dict[str, float], spec: str = spec) -> float:
+            algorithm = settings.algorithm_of(config, spec, values)
+            unit = _unit(
+                config, task, f"trial {number} {spec}", [algorithm], config["tuning_seeds"], task.validation
+            )
+            study = settings.study_of(config, [unit], folder.path)
+            traces = carry_out(folder, study, config["track"])[unit.name][0]
+            value = score(traces, config, task)
+            tried.setdefault(spec, []).append((algorithm, value, traces))
+            return value
+
+        own = [text for text in config["search"] if text.partition("=")[0] in settings.hyper_of(spec)]
+        if not own:
+            raise InvalidValue("search", config["search"], f"ranges for hyper-parameters of {spec}")
+        optimise(folder.path / "optuna.db", spec, own, config["trials"], evaluate)
+    return tried
+
+
+def score(traces: list[Trace], config: Config, task: Task) -> float:
+    """The deciding metric at the end of the runs, mean over seeds, signed so that higher is better."""
+    if any(trace.failure for trace in traces):
+        return float("-inf")
+    metric = metric_of(traces[0], config)
+    if task.validation is None and "gradient_norm" not in traces[0].rows[-1]:
+        raise FedcsoError(f"the problem {config['problem']!r} has no validation data to choose by")
+    mean, _ = mean_and_interval([trace.rows[-1][metric] for trace in traces])
+    return mean if metric in HIGHER_IS_BETTER else -mean
+
+
+def metric_of(trace: Trace, config: Config) -> str:
+    """The metric that decides."""
+    there = [name for name in results.METRICS if name in trace.rows[-1]]
+    metric = config.get("metric") or there[0]
+    if metric not in there:
+        raise UnknownName("metric", metric, there)
+    return str(metric)
+
+
+def _row(name: str, algorithm: Algorithm, traces: list[Trace], config: Config) -> dict[str, Any]:
+    metric = metric_of(traces[0], config)
+    broken = [trace for trace in traces if trace.failure]
+    value = results.Estimate(*mean_and_interval([trace.rows[-1][metric] for trace in traces]))
+    options = {key: str(value) if callable(value) else f"{value:g}" for key, value in vars(algorithm).items()}
+    return {"algorithm": name, **options, f"validation {metric}": "broke off" if broken else value}
+
+
+def _unit(
+    config: Config, task: Task, name: str, algorithms: list[Algorithm], seeds: list[int], data: Any
+) -> Unit:
+    return Unit(
+        name,
+        task,
+        settings.plan_of(config),
+        algorithms,
+        seeds,
+        data,
+        ESTIMATORS[config["estimator"]],
+        config["engine"],
+        config["device"],
+    )
