@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 .PHONY: run test lint types tests bench format clean
 
 run: $(VENV)/.installed
-	$(BIN)/python -m fedcso
+	$(BIN)/fedcso run invariant_logistic
 
 test: lint types tests
 
@@ -38,9 +38,11 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	@echo 'installing into $(VENV) (a minute or two, once)'
 	$(BIN)/pip install --quiet --editable .
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+	@echo 'installing into $(VENV), with the tools for testing (a few minutes, once)'
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	touch $@ $(VENV)/.installed

@@ -13,6 +13,7 @@ from fedcso.plan import Plan
 from fedcso.problem import Batch, Problem, ascend, per_sample
 from fedcso.problems import PROBLEMS
 from fedcso.streams import stream
+from fedcso.task import Task
 from fedcso.trace import Trace
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Progress",
     "Snapshot",
     "State",
+    "Task",
     "Trace",
     "UnknownName",
     "ascend",

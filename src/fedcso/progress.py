@@ -6,10 +6,11 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
 PLAIN_SECONDS = 3.0
+VISIBLE = 6
 
 
 class Display(Protocol):
@@ -37,13 +38,15 @@ class Terminal:
             TimeRemainingColumn(),
             console=console,
         )
-        self.ids: dict[str, object] = {}
+        self.ids: dict[str, TaskID] = {}
 
     def update(self, name: str, done: int, total: int, note: str) -> None:
         """Move the unit's bar."""
         if name not in self.ids:
+            for old in list(self.ids.values())[: 1 - VISIBLE]:
+                self.bars.update(old, visible=False)  # many units would push each other off the screen
             self.ids[name] = self.bars.add_task(name, total=total, note=note)
-        self.bars.update(self.ids[name], completed=done, note=note)  # type: ignore[arg-type]
+        self.bars.update(self.ids[name], completed=done, note=note)
 
     def __enter__(self) -> Self:
         self.bars.start()

@@ -1,0 +1,93 @@
+"""What all reproductions leave behind: figures, a table, the paper's statements checked, a page and a report.
+
+`reproduction.md` has the same headings for every figure and table of the paper, so that it can be kept in
+`docs/reproduction/` as it is.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from matplotlib.figure import Figure
+
+from fedcso import figures, outputs, report, results
+from fedcso.commands.common import show
+from fedcso.folder import RunFolder
+
+
+class Statement(NamedTuple):
+    """What the paper says, whether it holds here, and the numbers."""
+
+    paper: str
+    holds: bool
+    measured: str
+
+    def __str__(self) -> str:
+        return f"{'HOLDS' if self.holds else 'DOES NOT HOLD'}: “{self.paper}” Measured: {self.measured}"
+
+
+class Picture(NamedTuple):
+    """A figure, the name of its files, and its caption."""
+
+    name: str
+    figure: Figure
+    caption: str
+
+
+class About(NamedTuple):
+    """The fixed headings that are known before anything is measured."""
+
+    title: str
+    paper: str
+    implemented: str
+    data: str
+    hyper_parameters: str
+    expected: str
+
+
+def conclude(
+    folder: RunFolder,
+    about: About,
+    pictures: Sequence[Picture],
+    table: Sequence[dict[str, Any]],
+    statements: Sequence[Statement],
+    seconds: float,
+) -> None:
+    """Write everything, show the table and the statements."""
+    config, environment = folder.config(), folder.environment()
+    outputs.write_table(folder, table)
+    images = []
+    for picture in pictures:
+        images.append((picture.caption, figures.render(picture.figure, "png")))
+        folder.write(f"{picture.name}.png", images[-1][1])
+        folder.write(f"{picture.name}.pdf", figures.render(picture.figure, "pdf"))
+    quick = ["This is the quick version: too short to judge the paper by."] if config["quick"] else []
+    findings = quick + [str(statement) for statement in statements]
+    folder.write("report.html", report.page(about.title, images, table, config, environment, findings))
+
+    machine, versions = environment["machine"], environment["versions"]
+    command = f"fedcso reproduce {config['experiment']}{' --quick' if config['quick'] else ''}"
+    sections = {
+        "Paper": about.paper,
+        "Implemented": about.implemented,
+        "Data": about.data,
+        "Hardware": f"{machine['cores']} cores ({machine['processor']}), torch {versions['torch']}; "
+        f"{seconds:.0f} seconds of computing.",
+        "Hyper-parameters": about.hyper_parameters,
+        "Command": f"`{command}`",
+        "Expected": about.expected,
+        "Measured": "\n".join(f"- {finding}" for finding in findings)
+        + "\n\n"
+        + "\n\n".join(
+            f"![{picture.caption}]({picture.name}.png)\n*{picture.caption}*" for picture in pictures
+        )
+        + "\n\n"
+        + results.as_markdown([{k: v for k, v in row.items() if k != "seconds"} for row in table]),
+    }
+    text = "\n".join(f"## {heading}\n\n{body}\n" for heading, body in sections.items())
+    folder.write("reproduction.md", f"# {about.title}\n\n{text}")
+
+    show(table, title=about.title)
+    for finding in findings:
+        print(f"- {finding}")
+    print(f"figures  {folder.path / pictures[0].name}.png …\nreport   {folder.path / 'report.html'}")
+    folder.mark("done")
