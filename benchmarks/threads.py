@@ -45,8 +45,7 @@ def ordinary_loop(clients: list[Examples], intra_op: int) -> None:
 def main() -> None:
     describe_machine()
     clients = [
-        Examples(torch.randn(500 + 10 * n, 1, 28, 28), torch.randint(10, (500 + 10 * n,)))
-        for n in range(CLIENTS)
+        Examples(torch.randn(500 + 10 * n, 1, 28, 28), torch.randint(10, (500 + 10 * n,))) for n in range(CLIENTS)
     ]
     problem = Classification(SmallCNN())
     plan = Plan(ROUNDS, LOCAL_STEPS, outer_batch=BATCH, evaluate_every=ROUNDS)

@@ -28,9 +28,7 @@ class Timing:
         return min(self.seconds), max(self.seconds)
 
 
-def interleave(
-    alternatives: dict[str, tuple[Callable[[], object], float]], repetitions: int = 5
-) -> dict[str, Timing]:
+def interleave(alternatives: dict[str, tuple[Callable[[], object], float]], repetitions: int = 5) -> dict[str, Timing]:
     """Time each (function, units of work it does) in turns; the first, warming turn is left out."""
     seconds: dict[str, list[float]] = {name: [] for name in alternatives}
     for turn in range(repetitions + 1):
@@ -59,6 +57,4 @@ def report(title: str, timings: dict[str, Timing], baseline: str, unit: str) -> 
 def describe_machine() -> None:
     """One line on what the numbers were measured on."""
     cores = len(os.sched_getaffinity(0))
-    print(
-        f"{platform.machine()}, {cores} cores, torch {torch.__version__}, {torch.get_num_threads()} threads"
-    )
+    print(f"{platform.machine()}, {cores} cores, torch {torch.__version__}, {torch.get_num_threads()} threads")

@@ -1,6 +1,6 @@
 """Your own nested problem: robust location. Run it:  fedcso run examples/own_problem.py:task --rounds 20
 
-    min_x (1/N) Σ_n E_ξ √(1 + ‖E[η | ξ] − x‖²),    ξ a patient of hospital n, η | ξ noisy measurements of it
+min_x (1/N) Σ_n E_ξ √(1 + ‖E[η | ξ] − x‖²),    ξ a patient of hospital n, η | ξ noisy measurements of it
 """
 
 import torch

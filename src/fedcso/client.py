@@ -75,11 +75,7 @@ def local_round(
 
     def _check(quantity: str, tree: Tree) -> None:
         if not is_finite(tree):
-            raise stop(
-                next(
-                    f"{quantity} {name}".rstrip() for name, leaf in named_leaves(tree) if not is_finite(leaf)
-                )
-            )
+            raise stop(next(f"{quantity} {name}".rstrip() for name, leaf in named_leaves(tree) if not is_finite(leaf)))
 
     rng = stream(job.seed, client, round)
     oracle = Oracle(job.problem, job.estimator, watch)

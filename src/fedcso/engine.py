@@ -46,9 +46,7 @@ class Job:
         number = len(self.clients)
         require("clients", number, lambda n: n >= 1, "at least one client's data")
         if isinstance(self.plan.participation, int) and self.plan.participation > number:
-            raise InvalidValue(
-                "participation", self.plan.participation, f"at most the {number} clients there are"
-            )
+            raise InvalidValue("participation", self.plan.participation, f"at most the {number} clients there are")
         self.algorithm.check(self.plan, number)
 
     def weights(self, clients: Sequence[int]) -> list[float]:
@@ -192,6 +190,4 @@ def communication(before: Tree, after: Tree, receivers: int, senders: int) -> Co
 
 def no_one_left(round: int, dropped: Sequence[NonFinite]) -> FedcsoError:
     """All clients of a round were dropped: there is nothing to average."""
-    return FedcsoError(
-        f"round {round}: every participating client was dropped; the first because of {dropped[0]}"
-    )
+    return FedcsoError(f"round {round}: every participating client was dropped; the first because of {dropped[0]}")

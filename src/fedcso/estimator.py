@@ -17,7 +17,7 @@ from fedcso.problem import Batch, Problem, has_closed_form, unbounded
 from fedcso.tree import Tree, Weight, add_scaled, leaves, map_leaves, to_device, unflatten_like
 
 Estimator = Callable[[Problem, Tree, Batch], torch.Tensor]
-"""(problem, x, batch) -> b losses whose gradient in x is the estimate of ∇F, one per ξ."""
+"""(problem, x, batch) -> losses, the gradient of whose mean is the estimate of ∇F."""
 
 Watch = Callable[[torch.Tensor, Tree], None]
 """Shown every loss and gradient that an oracle computes."""
@@ -31,13 +31,13 @@ def plain(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
 def mean_outside(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
     """(1/m) Σ_j f_ξ( g_{η_j}(x, ξ) ): the WRONG objective, kept to show what the mistake costs.
 
-    Its bias does not fall with m.
+    Its bias does not fall with m. Every η_j goes with a ξ of its own, as if each were the only one.
     """
-
-    def with_one_inner_sample(eta: Tree) -> torch.Tensor:
-        return plain(problem, x, Batch(batch.xi, map_leaves(lambda leaf: leaf.unsqueeze(1), eta)))
-
-    return vmap(with_one_inner_sample, in_dims=1)(batch.eta).mean(0)
+    b = leaves(batch.xi)[0].shape[0]
+    m = leaves(batch.eta)[0].shape[1]
+    xi = map_leaves(lambda leaf: leaf.repeat_interleave(m, 0), batch.xi)
+    eta = map_leaves(lambda leaf: leaf.expand(b, *leaf.shape[1:]).reshape(b * m, 1, *leaf.shape[2:]), batch.eta)
+    return plain(problem, x, Batch(xi, eta))
 
 
 ESTIMATORS: dict[str, Estimator] = {"plain": plain, "mean_outside": mean_outside}
@@ -74,9 +74,7 @@ class Oracle:
         self._lift: Callable[..., Any] = lambda fn, takes_batch=True: fn
 
     @classmethod
-    def cohort(
-        cls, problem: Problem, grid: int, estimator: Estimator = plain, watch: Watch = _nothing
-    ) -> "Oracle":
+    def cohort(cls, problem: Problem, grid: int, estimator: Estimator = plain, watch: Watch = _nothing) -> "Oracle":
         """An oracle for leaves with leading axes (grid, clients)."""
         oracle = cls(problem, estimator, watch)
         oracle._lead = 2

@@ -31,9 +31,7 @@ def style(number: int) -> dict[str, Any]:
     }
 
 
-def curve(
-    axes: Axes, rows: Sequence[dict[str, Any]], metric: str, label: str, number: int, x: str = "round"
-) -> None:
+def curve(axes: Axes, rows: Sequence[dict[str, Any]], metric: str, label: str, number: int, x: str = "round") -> None:
     """Mean over seeds with its 95 % confidence band, against rounds."""
     by_round: dict[float, list[float]] = {}
     for row in rows:

@@ -26,19 +26,14 @@ def evaluate(
     """The metrics of each model: what the problem measures on test data, and F and ‖∇F‖ where known."""
     if problem.broadcasts and len(models) > 1:
         joint = _measure(problem, stack(models), test, clients, weights)
-        columns = {
-            name: torch.as_tensor(values).expand(len(models)).tolist() for name, values in joint.items()
-        }
+        columns = {name: torch.as_tensor(values).expand(len(models)).tolist() for name, values in joint.items()}
         return [{name: column[i] for name, column in columns.items()} for i in range(len(models))]
     return [
-        {name: float(value) for name, value in _measure(problem, x, test, clients, weights).items()}
-        for x in models
+        {name: float(value) for name, value in _measure(problem, x, test, clients, weights).items()} for x in models
     ]
 
 
-def _measure(
-    problem: Problem, x: Tree, test: Any, clients: Sequence[Any], weights: Sequence[float]
-) -> dict[str, Any]:
+def _measure(problem: Problem, x: Tree, test: Any, clients: Sequence[Any], weights: Sequence[float]) -> dict[str, Any]:
     metrics: dict[str, Any] = {}
     with torch.no_grad():
         truth = problem.exact(x, clients, weights)
@@ -53,9 +48,7 @@ def _measure(
 
 def norm(tree: Tree, lead: int = 0) -> torch.Tensor:
     """Euclidean norm of all leaves together, for each index of their leading axes."""
-    squares = [
-        leaf.flatten(lead).square().sum(-1) if leaf.ndim > lead else leaf.square() for leaf in leaves(tree)
-    ]
+    squares = [leaf.flatten(lead).square().sum(-1) if leaf.ndim > lead else leaf.square() for leaf in leaves(tree)]
     return torch.stack(squares).sum(0).sqrt()
 
 

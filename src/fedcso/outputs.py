@@ -14,9 +14,7 @@ from fedcso.trace import Trace
 from fedcso.tree import named_leaves
 
 
-def write_metrics(
-    folder: RunFolder, found: Results, seeds: Sequence[int], task: Task
-) -> list[dict[str, Any]]:
+def write_metrics(folder: RunFolder, found: Results, seeds: Sequence[int], task: Task) -> list[dict[str, Any]]:
     """metrics.csv and clients.csv, as far as the runs have come."""
     rows = results.metric_rows(found, seeds)
     folder.write("metrics.csv", results.as_csv(rows))

@@ -85,9 +85,7 @@ def seeds(value: Any) -> list[int]:
     try:
         if isinstance(value, str):
             value = (
-                [int(part) for part in value.strip("[] ").split(",")]
-                if "," in value or "[" in value
-                else int(value)
+                [int(part) for part in value.strip("[] ").split(",")] if "," in value or "[" in value else int(value)
             )
         chosen = list(range(value)) if isinstance(value, int) else [int(seed) for seed in value]
     except (TypeError, ValueError):

@@ -80,8 +80,6 @@ def round_half_up(value: float) -> int:
 def require_single_machine(method: str, plan: Plan, clients: int) -> None:
     """For methods of one machine: a single client (with all the data) and q = 1."""
     if clients != 1:
-        raise InvalidValue(
-            "clients", clients, f"1 for {method}, which runs on one machine: pool the data first"
-        )
+        raise InvalidValue("clients", clients, f"1 for {method}, which runs on one machine: pool the data first")
     if plan.local_steps != 1:
         raise InvalidValue("local_steps", plan.local_steps, f"1 for {method}, which has no local steps")

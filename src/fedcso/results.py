@@ -46,9 +46,7 @@ def as_csv(rows: Sequence[dict[str, Any]]) -> str:
 def metric_rows(results: Results, seeds: Sequence[int]) -> list[dict[str, Any]]:
     """One row per evaluation."""
     return [
-        {"algorithm": name, "seed": seed, **row}
-        for name, seed, trace in runs(results, seeds)
-        for row in trace.rows
+        {"algorithm": name, "seed": seed, **row} for name, seed, trace in runs(results, seeds) for row in trace.rows
     ]
 
 

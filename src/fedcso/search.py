@@ -39,9 +39,7 @@ def optimise(database: Path, name: str, ranges: Sequence[str], trials: int, eval
         if not trial.state.is_finished():
             study.tell(trial.number, value)
     while len(study.get_trials(deepcopy=False)) < trials:
-        trial = study.ask(
-            {k: optuna.distributions.FloatDistribution(a, b, log=True) for k, (a, b) in bounds.items()}
-        )
+        trial = study.ask({k: optuna.distributions.FloatDistribution(a, b, log=True) for k, (a, b) in bounds.items()})
         study.tell(trial, evaluate(trial.number, trial.params))
 
 

@@ -84,9 +84,7 @@ def _problem_of(arguments: list[str]) -> str:
         if isinstance(content, dict) and isinstance(content.get("problem"), str):
             return str(content["problem"])
         raise FedcsoError(f"config: {path} does not say which problem it is for; add a line `problem: NAME`")
-    raise FedcsoError(
-        "which problem? Name it first, as in: fedcso run invariant_logistic (fedcso list shows all)"
-    )
+    raise FedcsoError("which problem? Name it first, as in: fedcso run invariant_logistic (fedcso list shows all)")
 
 
 def _add_options(parser: Parser, command: str, problem: str, maker: TaskMaker) -> None:
@@ -101,9 +99,7 @@ def _add_options(parser: Parser, command: str, problem: str, maker: TaskMaker) -
         metavar="NAME",
         help="methods: NAME or 'NAME(option=value, …)'",
     )
-    group.add_argument(
-        "--seeds", type=list[int] | int | str, default=3, help="how many seeds, or which ones: 5,6,7"
-    )
+    group.add_argument("--seeds", type=list[int] | int | str, default=3, help="how many seeds, or which ones: 5,6,7")
     group = parser.add_argument_group("hyper-parameters, for every chosen method that has them")
     for name in HYPER:
         owners = [known for known, kind in ALGORITHMS.items() if name in hyper_parameters(kind)]
@@ -114,9 +110,7 @@ def _add_options(parser: Parser, command: str, problem: str, maker: TaskMaker) -
     group.add_argument("--engine", choices=list(ENGINES), default="simulation", help="where clients live")
     group.add_argument("--estimator", choices=list(ESTIMATORS), default="plain", help="of the gradient")
     group.add_argument("--device", default="cpu", help="torch device")
-    group.add_argument(
-        "--checkpoint_rounds", type=int, default=0, help="rounds between checkpoints; 0: by time"
-    )
+    group.add_argument("--checkpoint_rounds", type=int, default=0, help="rounds between checkpoints; 0: by time")
     group.add_argument("--checkpoint_seconds", type=float, default=30.0, help="seconds between checkpoints")
     group.add_argument("--track", choices=list(TRACKERS), default="none", help="log to a tracker as well")
     group.add_argument("--out", default="runs", help="where run folders go")
@@ -131,9 +125,7 @@ def plan_of(config: Config) -> Plan:
 def task_of(config: Config) -> Task:
     """The problem and its data."""
     maker = task_maker(config["problem"])
-    return make_task(
-        maker, {name: config[name] for name in inspect.signature(maker).parameters if name in config}
-    )
+    return make_task(maker, {name: config[name] for name in inspect.signature(maker).parameters if name in config})
 
 
 def algorithms_of(config: Config) -> dict[str, Algorithm]:

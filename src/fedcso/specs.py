@@ -30,9 +30,7 @@ def algorithms(specs: Sequence[str], common: dict[str, Any]) -> dict[str, Algori
     used: set[str] = set()
     for spec in specs:
         if spec in result:
-            raise InvalidValue(
-                "algorithm", spec, "named once; write different settings as NAME(option=value)"
-            )
+            raise InvalidValue("algorithm", spec, "named once; write different settings as NAME(option=value)")
         kind, own = parse_algorithm(spec)
         known = hyper_parameters(kind)
         result[spec] = kind(**{k: v for k, v in common.items() if k in known} | own)

@@ -76,22 +76,14 @@ class Study:
     every_seconds: float = 30.0
     """Seconds between two checkpoints."""
 
-    def execute(
-        self, display: Display, tracker: Tracker, on_checkpoint: Callable[[], None] = lambda: None
-    ) -> Results:
+    def execute(self, display: Display, tracker: Tracker, on_checkpoint: Callable[[], None] = lambda: None) -> Results:
         """Carry out what is not done yet. Raises `Interrupted` after Ctrl-C, with everything saved."""
         with _interruptible() as interrupted, display:
-            return {
-                unit.name: self._unit(unit, display, tracker, on_checkpoint, interrupted)
-                for unit in self.units
-            }
+            return {unit.name: self._unit(unit, display, tracker, on_checkpoint, interrupted) for unit in self.units}
 
     def collect(self) -> Results:
         """What the checkpoints hold so far, without carrying out anything."""
-        return {
-            unit.name: _by_setting(unit, [self._saved(unit, part) for part in parts(unit)])
-            for unit in self.units
-        }
+        return {unit.name: _by_setting(unit, [self._saved(unit, part) for part in parts(unit)]) for unit in self.units}
 
     def _saved(self, unit: Unit, part: Part) -> list[Trace]:
         snapshot = checkpoint.newest(self._place(unit, part))
@@ -110,9 +102,7 @@ class Study:
     ) -> list[list[Trace]]:
         every = parts(unit)
         traces = [
-            self._part(
-                unit, part, _label(unit, part, len(every)), display, tracker, on_checkpoint, interrupted
-            )
+            self._part(unit, part, _label(unit, part, len(every)), display, tracker, on_checkpoint, interrupted)
             for part in every
         ]
         return _by_setting(unit, traces)

@@ -42,9 +42,7 @@ class Forward:
             if row["round"] != progress.done:
                 continue
             setting, seed = i // len(seeds), seeds[i % len(seeds)]
-            name = (
-                f"{unit}/seed{seed}" if len(progress.traces) == len(seeds) else f"{unit}/{setting}/seed{seed}"
-            )
+            name = f"{unit}/seed{seed}" if len(progress.traces) == len(seeds) else f"{unit}/{setting}/seed{seed}"
             self.write(name, {key: value for key, value in row.items() if key != "round"}, int(row["round"]))
 
 

@@ -17,9 +17,7 @@ from fedcso.tracking import TRACKERS
 FAILED, INTERRUPTED = 1, 130
 
 
-def carry_out(
-    folder: RunFolder, study: Study, track: str, on_checkpoint: Callable[[], None] = lambda: None
-) -> Results:
+def carry_out(folder: RunFolder, study: Study, track: str, on_checkpoint: Callable[[], None] = lambda: None) -> Results:
     """Execute a study in a folder, with progress, a log and the folder's status kept."""
     handler = logging.FileHandler(folder.path / "log.txt")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
@@ -36,9 +34,7 @@ def carry_out(
         raise Interrupted(f"{reason}. To go on: fedcso resume {folder.path}") from None
     except KeyboardInterrupt:
         folder.mark("interrupted")
-        raise Interrupted(
-            f"stopped at once. To go on from the last checkpoint: fedcso resume {folder.path}"
-        ) from None
+        raise Interrupted(f"stopped at once. To go on from the last checkpoint: fedcso resume {folder.path}") from None
     finally:
         tracker.close()
         log.info("ended")
@@ -52,9 +48,7 @@ def conclude(folder: RunFolder, table: Sequence[dict[str, Any]], found: Results)
     show(table)
     for what, file in {"figure": "curves.png", "report": "report.html", "folder": ""}.items():
         print(f"{what}  {folder.path / file}")
-    broken = [
-        trace for settings in found.values() for traces in settings for trace in traces if trace.failure
-    ]
+    broken = [trace for settings in found.values() for traces in settings for trace in traces if trace.failure]
     folder.mark("failed" if broken else "done")
     return FAILED if broken else 0
 

@@ -20,11 +20,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("folder", help="the run folder")
     folder = RunFolder.open(Path(parser.parse_args(arguments).folder))
     command = folder.config().get("command")
-    module = (
-        importlib.import_module(f"fedcso.commands.{command}")
-        if command in ("run", "sweep", "reproduce")
-        else None
-    )
+    module = importlib.import_module(f"fedcso.commands.{command}") if command in ("run", "sweep", "reproduce") else None
     if module is None:
         raise FedcsoError(f"{folder.path / 'config.yaml'}: command = {command!r} is none that can be resumed")
     return int(module.resume(folder))

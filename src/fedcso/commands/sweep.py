@@ -38,32 +38,22 @@ def main(arguments: list[str]) -> int:
     """A new sweep."""
     config = settings.read("sweep", str(__doc__), arguments, _options)
     if bool(config["grid"]) == bool(config["search"]):
-        raise FedcsoError(
-            "say what to try: --grid NAME=VALUE,VALUE (one or several), or --search NAME=LOW:HIGH"
-        )
+        raise FedcsoError("say what to try: --grid NAME=VALUE,VALUE (one or several), or --search NAME=LOW:HIGH")
     points(config)  # mistakes show before a folder is made
     if config["search"]:
         require_optuna()
     task = settings.task_of(config)
-    folder = RunFolder.create(
-        Path(config["out"]), config.get("name") or "sweep", config, {"digest": task.digest()}
-    )
+    folder = RunFolder.create(Path(config["out"]), config.get("name") or "sweep", config, {"digest": task.digest()})
     return resume(folder, task)
 
 
 def _options(parser: Parser) -> None:
     group = parser.add_argument_group("what is tried, and what decides")
-    group.add_argument(
-        "--grid", nargs="+", action="extend", default=[], metavar="NAME=V,V", help="values to try"
-    )
-    group.add_argument(
-        "--search", nargs="+", action="extend", default=[], metavar="NAME=LOW:HIGH", help="a range"
-    )
+    group.add_argument("--grid", nargs="+", action="extend", default=[], metavar="NAME=V,V", help="values to try")
+    group.add_argument("--search", nargs="+", action="extend", default=[], metavar="NAME=LOW:HIGH", help="a range")
     group.add_argument("--trials", type=int, default=20, help="how many points a search tries")
     group.add_argument("--metric", help="what decides, on validation data; by default the first there is")
-    group.add_argument(
-        "--tuning_seeds", type=list[int], default=[1000, 1001, 1002], help="seeds of the tuning runs"
-    )
+    group.add_argument("--tuning_seeds", type=list[int], default=[1000, 1001, 1002], help="seeds of the tuning runs")
 
 
 def points(config: Config) -> dict[str, list[Algorithm]]:
@@ -79,8 +69,7 @@ def points(config: Config) -> dict[str, list[Algorithm]]:
         own = [name for name in axes if name in settings.hyper_of(spec)]
         combinations = itertools.product(*(axes[name] for name in own))
         every[spec] = [
-            settings.algorithm_of(config, spec, dict(zip(own, values, strict=True)))
-            for values in combinations
+            settings.algorithm_of(config, spec, dict(zip(own, values, strict=True))) for values in combinations
         ]
     unused = [name for name in axes if not any(name in settings.hyper_of(spec) for spec in every)]
     if unused:
@@ -104,8 +93,7 @@ def resume(folder: RunFolder, task: Task | None = None) -> int:
     best = {name: settings.spec_of(name, algorithm) for name, algorithm in chosen.items()}
     folder.write("chosen.yaml", yaml.safe_dump({"algorithm": list(best.values())}, allow_unicode=True))
     final = [
-        _unit(config, task, best[name], [algorithm], config["seeds"], task.test)
-        for name, algorithm in chosen.items()
+        _unit(config, task, best[name], [algorithm], config["seeds"], task.test) for name, algorithm in chosen.items()
     ]
     found = carry_out(folder, settings.study_of(config, final, folder.path), config["track"])
     summary = outputs.write_all(folder, found, config["seeds"], task)
@@ -149,9 +137,7 @@ def _search(folder: RunFolder, config: Config, task: Task) -> dict[str, list[Out
 
         def evaluate(number: int, values: dict[str, float], spec: str = spec) -> float:
             algorithm = settings.algorithm_of(config, spec, values)
-            unit = _unit(
-                config, task, f"trial {number} {spec}", [algorithm], config["tuning_seeds"], task.validation
-            )
+            unit = _unit(config, task, f"trial {number} {spec}", [algorithm], config["tuning_seeds"], task.validation)
             study = settings.study_of(config, [unit], folder.path)
             traces = carry_out(folder, study, config["track"])[unit.name][0]
             value = score(traces, config, task)
@@ -193,9 +179,7 @@ def _row(name: str, algorithm: Algorithm, traces: list[Trace], config: Config) -
     return {"algorithm": name, **options, f"validation {metric}": "broke off" if broken else value}
 
 
-def _unit(
-    config: Config, task: Task, name: str, algorithms: list[Algorithm], seeds: list[int], data: Any
-) -> Unit:
+def _unit(config: Config, task: Task, name: str, algorithms: list[Algorithm], seeds: list[int], data: Any) -> Unit:
     return Unit(
         name,
         task,

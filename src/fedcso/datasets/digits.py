@@ -9,6 +9,4 @@ from fedcso.datasets.examples import Examples
 def digits() -> Examples:
     """Pixels scaled to [0, 1], flat."""
     data = load_digits()
-    return Examples(
-        torch.tensor(data.data / 16, dtype=torch.float32), torch.tensor(data.target, dtype=torch.int64)
-    )
+    return Examples(torch.tensor(data.data / 16, dtype=torch.float32), torch.tensor(data.target, dtype=torch.int64))

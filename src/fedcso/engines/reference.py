@@ -79,9 +79,7 @@ class ClientByClient:
         except NonFinite as reason:
             return reason
 
-    def aggregate(
-        self, participants: list[int], replies: dict[int, Reply], dropped: list[NonFinite]
-    ) -> Report:
+    def aggregate(self, participants: list[int], replies: dict[int, Reply], dropped: list[NonFinite]) -> Report:
         """The server's side of a round."""
         job = self.job
         weights = job.weights(list(replies))

@@ -134,9 +134,7 @@ class Stacked:
             weights = weights * healthy
         present = healthy.sum(-1)
         before = self.shared
-        self.shared = self.algorithm.aggregate(
-            before, _mean(sent, weights), present.double() / len(self.job.clients)
-        )
+        self.shared = self.algorithm.aggregate(before, _mean(sent, weights), present.double() / len(self.job.clients))
         self.remember(clients, _by_client(state.local, cohort), healthy)
 
         mean_losses = _mean(torch.stack(losses).mean(0).reshape(cohort), weights).flatten().tolist()
@@ -161,9 +159,7 @@ class Stacked:
             )
         return reports
 
-    def local_steps(
-        self, round: int, clients: list[list[int]], oracle: Oracle
-    ) -> tuple[State, dict[int, Tree]]:
+    def local_steps(self, round: int, clients: list[list[int]], oracle: Oracle) -> tuple[State, dict[int, Tree]]:
         """q steps of every row, and, for seeds whose output step is among them, their models after it."""
         job, cohort = self.job, (*self.shape, len(clients[0]))
         rows = [(seed, client) for seed, some in zip(self.seeds, clients, strict=True) for client in some]
@@ -189,9 +185,7 @@ class Stacked:
         rows = cohort[1] * cohort[2]
 
         def to_rows(leaf: torch.Tensor) -> torch.Tensor:
-            return (
-                leaf.unsqueeze(2).expand(*cohort, *leaf.shape[2:]).reshape(cohort[0], rows, *leaf.shape[2:])
-            )
+            return leaf.unsqueeze(2).expand(*cohort, *leaf.shape[2:]).reshape(cohort[0], rows, *leaf.shape[2:])
 
         shared = map_leaves(to_rows, self.shared)
         where = self.rows_of(clients)
@@ -242,9 +236,7 @@ class Stacked:
 
     def replay(self, job: Job, client: int, round: int, run: tuple[int, int]) -> NonFinite:
         """One client's round on its own, which raises what went wrong."""
-        local = (
-            index(self.local, (*run, client)) if leaves(self.local) and self.known[(*run, client)] else None
-        )
+        local = index(self.local, (*run, client)) if leaves(self.local) and self.known[(*run, client)] else None
         try:
             local_round(job, client, round, index(self.shared, run), local)
         except NonFinite as reason:

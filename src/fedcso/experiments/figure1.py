@@ -54,7 +54,7 @@ METHODS = ("FCSG", "FCSG-M", "Acc-FCSG-M")
 def settings(quick: bool) -> Config:
     """All that the experiment depends on; `quick` has fewer rounds, seeds and points, and does not tune."""
     return {
-        "rounds": 30 if quick else 100,
+        "rounds": 20 if quick else 100,
         "local_steps": 50,
         "seeds": list(range(3 if quick else 5)),
         "tuning_seeds": [1000, 1001, 1002],
@@ -80,9 +80,7 @@ def carry_out(folder: RunFolder) -> int:
     """Tune, run, draw, check; goes on where it was interrupted."""
     config = folder.config()
     tasks = {
-        ratio: PROBLEMS["invariant_logistic"](
-            clients=config["clients"], noise=ratio, test_points=config["test_points"]
-        )
+        ratio: PROBLEMS["invariant_logistic"](clients=config["clients"], noise=ratio, test_points=config["test_points"])
         for ratio in RATIOS
     }
     tuned = execute(folder, study_of(config, list(_tuning(config, tasks)), folder.path), "none")
@@ -131,7 +129,7 @@ def _about(config: Config) -> About:
         f"x₀ ~ N(0, I) by seed, and there are {config['rounds']} rounds.",
         data=f"Synthetic, drawn afresh in every step; {config['test_points']:,} test points and as many others for "
         "validation. x* and these points are the same for all runs.",
-        hyper_parameters=f"Learning rate from {config['rates']}, momentum from {config['momenta']} (the paper's grids), "
+        hyper_parameters=f"Learning rate from {config['rates']}, momentum from {config['momenta']} (the paper's), "
         "for each method and panel by accuracy on the validation points (mean of the last "
         f"{CHECKED_LAST} evaluations) over the seeds {config['tuning_seeds']}; reported on the test points with the "
         f"seeds {config['seeds']}. The whole table of the tuning is in `tuning.csv` of the run folder.",
@@ -185,9 +183,7 @@ def _tuning_table(config: Config, tuned: Results) -> list[dict[str, Any]]:
     rows = []
     for panel in PANELS:
         for method in METHODS:
-            for setting, runs in zip(
-                grid(method, config), tuned.get(f"tune {method} {panel}", []), strict=False
-            ):
+            for setting, runs in zip(grid(method, config), tuned.get(f"tune {method} {panel}", []), strict=False):
                 accuracy = Estimate(*mean_and_interval([at_end(run) for run in runs]))
                 where = {"m": panel.m, "noise": panel.ratio, "algorithm": method}
                 options = {name: getattr(setting, name) for name in hyper_parameters(type(setting))}
@@ -250,8 +246,7 @@ def check(found: Results) -> list[Statement]:
         close = [m for m in INNER if mean("FCSG", Panel(m, ratio), "gradient_norm") <= 1.25 * best_norm]
         needed["gradient_norm"].append(min(close))
     losses = [
-        mean("FCSG", Panel(100, ratio), "accuracy") - mean("FCSG", Panel(1, ratio), "accuracy")
-        for ratio in RATIOS
+        mean("FCSG", Panel(100, ratio), "accuracy") - mean("FCSG", Panel(1, ratio), "accuracy") for ratio in RATIOS
     ]
     excess = [
         mean("FCSG", Panel(1, ratio), "gradient_norm") / mean("FCSG", Panel(100, ratio), "gradient_norm")
@@ -267,9 +262,7 @@ def check(found: Results) -> list[Statement]:
     )
 
     # 2. The difference at m = 100, seed by seed.
-    pairs = {
-        ratio: _paired(runs("FCSG-M", Panel(100, ratio)), runs("FCSG", Panel(100, ratio))) for ratio in RATIOS
-    }
+    pairs = {ratio: _paired(runs("FCSG-M", Panel(100, ratio)), runs("FCSG", Panel(100, ratio))) for ratio in RATIOS}
     second = Statement(
         "when m = 100, FCSG and FCSG-M have similar performance",
         all(abs(difference.mean) <= 0.005 for difference in pairs.values()),

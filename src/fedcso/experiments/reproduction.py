@@ -77,9 +77,7 @@ def conclude(
         "Expected": about.expected,
         "Measured": "\n".join(f"- {finding}" for finding in findings)
         + "\n\n"
-        + "\n\n".join(
-            f"![{picture.caption}]({picture.name}.png)\n*{picture.caption}*" for picture in pictures
-        )
+        + "\n\n".join(f"![{picture.caption}]({picture.name}.png)\n*{picture.caption}*" for picture in pictures)
         + "\n\n"
         + results.as_markdown([{k: v for k, v in row.items() if k != "seconds"} for row in table]),
     }

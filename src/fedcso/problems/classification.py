@@ -96,9 +96,7 @@ def classification(
     examples = load(data)
     inputs, classes = examples.inputs.shape[1], int(examples.labels.max()) + 1
     layers = (
-        [nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, classes)]
-        if hidden
-        else [nn.Linear(inputs, classes)]
+        [nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, classes)] if hidden else [nn.Linear(inputs, classes)]
     )
     train, validation, test = thirds(len(examples.labels), data_seed)
     shares = partition(examples.labels[train], clients, alpha, data_seed)

@@ -111,9 +111,7 @@ class InvariantLogistic(Problem):
         """Labelled points from all clients' sources alike, none of them ever trained on."""
         shares = [number // len(clients) + (n < number % len(clients)) for n in range(len(clients))]
         rng = stream(seed, DATA, 1)
-        parts = [
-            self.sample_outer(source, rng, (share,)) for source, share in zip(clients, shares, strict=True)
-        ]
+        parts = [self.sample_outer(source, rng, (share,)) for source, share in zip(clients, shares, strict=True)]
         return Point(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
     # ---------------------------------------------------------------------------------- the problem

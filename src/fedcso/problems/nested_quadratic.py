@@ -56,9 +56,7 @@ class NestedQuadratic(Problem):
         """ξ ~ N(c_n, s² I)."""
         return data + self.spread * torch.randn(*shape, self.dimension, generator=rng, dtype=self.dtype)
 
-    def sample_inner(
-        self, data: torch.Tensor, rng: torch.Generator, xi: torch.Tensor, m: int
-    ) -> torch.Tensor:
+    def sample_inner(self, data: torch.Tensor, rng: torch.Generator, xi: torch.Tensor, m: int) -> torch.Tensor:
         """η | ξ ~ N(1 + κξ, τ² I)."""
         noise = torch.randn(*xi.shape[:-1], m, self.dimension, generator=rng, dtype=self.dtype)
         return (1 + self.coupling * xi).unsqueeze(-2) + self.noise * noise
@@ -83,9 +81,7 @@ class NestedQuadratic(Problem):
         value = (0.5 * square * x**2 - cross * x + constant).sum(-1)
         return value, square * x - cross
 
-    def optimum(
-        self, clients: Sequence[torch.Tensor], weights: Sequence[float] | None = None
-    ) -> torch.Tensor:
+    def optimum(self, clients: Sequence[torch.Tensor], weights: Sequence[float] | None = None) -> torch.Tensor:
         """x*."""
         square, cross, _ = self._moments(clients, weights or [1.0] * len(clients))
         return cross / square
