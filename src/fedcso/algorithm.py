@@ -97,10 +97,14 @@ def grid(algorithms: Sequence[Algorithm]) -> Algorithm:
         values = [getattr(a, field.name) for a in algorithms]
         if all(value == values[0] for value in values):
             continue
-        if any(callable(value) for value in values):
-            stacked[field.name] = lambda t, values=values: torch.tensor([at(v, t) for v in values])
-        elif all(isinstance(value, float) for value in values):
-            stacked[field.name] = torch.tensor(values, dtype=torch.float64)
-        else:
+        if field.type is int or any(isinstance(value, torch.Tensor) for value in values):
             raise InvalidValue(field.name, values, "the same in all settings of a grid (only reals may vary)")
+        if any(callable(value) for value in values):
+            stacked[field.name] = lambda t, values=values: _as_grid([at(value, t) for value in values])
+        else:
+            stacked[field.name] = _as_grid(values)
     return replace(first, **stacked) if stacked else first  # type: ignore[type-var]
+
+
+def _as_grid(values: Sequence[Any]) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64)

@@ -131,7 +131,7 @@ def drive(rounds: Rounds, on_round: OnRound | None = None, start: Snapshot | Non
         _record(jobs, traces, 0, [float("nan")] * len(jobs), clock)
     else:
         rounds.load(start.state)
-        traces = start.traces
+        traces = [copy(trace) for trace in start.traces]  # the snapshot itself stays as it is
         rounds.failures |= {i: trace.failure for i, trace in enumerate(traces) if trace.failure}
         clock -= max(trace.rows[-1]["seconds"] for trace in traces)
     for r in range(start.done if start else 0, plan.rounds):

@@ -17,7 +17,7 @@ from fedcso.problem import Batch, Problem, has_closed_form, unbounded
 from fedcso.tree import Tree, Weight, add_scaled, leaves, map_leaves, to_device, unflatten_like
 
 Estimator = Callable[[Problem, Tree, Batch], torch.Tensor]
-"""(problem, x, batch) -> losses, the gradient of whose mean is the estimate of ∇F."""
+"""(problem, x, batch) -> b losses, one per ξ, whose gradients in x are the estimates of ∇F."""
 
 Watch = Callable[[torch.Tensor, Tree], None]
 """Shown every loss and gradient that an oracle computes."""
@@ -37,7 +37,7 @@ def mean_outside(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
     m = leaves(batch.eta)[0].shape[1]
     xi = map_leaves(lambda leaf: leaf.repeat_interleave(m, 0), batch.xi)
     eta = map_leaves(lambda leaf: leaf.expand(b, *leaf.shape[1:]).reshape(b * m, 1, *leaf.shape[2:]), batch.eta)
-    return plain(problem, x, Batch(xi, eta))
+    return plain(problem, x, Batch(xi, eta)).reshape(b, m).mean(1)
 
 
 ESTIMATORS: dict[str, Estimator] = {"plain": plain, "mean_outside": mean_outside}

@@ -129,23 +129,12 @@ def per_sample(g: Callable[[Tree, Tree, Tree], Tree]) -> Callable[[Tree, Tree, T
     return mean_inside
 
 
-class _Ascend(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, value: torch.Tensor) -> torch.Tensor:
-        return value.view_as(value)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
-        return -gradient
-
-
 def ascend(value: torch.Tensor) -> torch.Tensor:
     """The same value with the gradient's sign turned: descent on every leaf becomes ascent on this one.
 
     So a min-max problem needs no type of its own: its dual variable enters the loss as `ascend(α)`.
     """
-    result: torch.Tensor = _Ascend.apply(value)  # type: ignore[no-untyped-call]
-    return result
+    return 2 * value.detach() - value
 
 
 def steps_of(batch: Batch, steps: int) -> list[Batch]:

@@ -32,6 +32,7 @@ def nonnegative(x: torch.Tensor) -> torch.Tensor:
 def simplex(x: torch.Tensor, total: float = 1.0) -> torch.Tensor:
     """Onto {x : x_i ≥ 0, Σ x_i = total}: sort, find the threshold θ, clip x − θ at 0 (Held et al. 1974)."""
     require_positive("total", total)
+    x = x - x.amax(-1, keepdim=True)  # changes nothing but the rounding, which far away would be all there is
     ordered = x.sort(dim=-1, descending=True).values
     excess = ordered.cumsum(-1) - total
     counts = torch.arange(1, x.shape[-1] + 1, dtype=x.dtype, device=x.device)

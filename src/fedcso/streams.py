@@ -14,5 +14,5 @@ def stream(seed: int, client: int, round: int) -> torch.Generator:
     order of clients does not matter, a run resumes without saved generators, and nothing random
     has to travel.
     """
-    entropy = np.random.SeedSequence((seed, client % 2**32, round)).generate_state(1, np.uint64)
+    entropy = np.random.SeedSequence(seed, spawn_key=(client % 2**32, round)).generate_state(1, np.uint64)
     return torch.Generator().manual_seed(int(entropy[0]))

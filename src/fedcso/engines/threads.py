@@ -35,7 +35,7 @@ def run(
     workers: int | None = None,
 ) -> Trace:
     """Run one method with as many clients at work at once as there are workers (default: cores)."""
-    workers = workers or len(os.sched_getaffinity(0))
+    workers = len(os.sched_getaffinity(0)) if workers is None else workers
     require_count("workers", workers)
     job = Job(algorithm, problem, clients, plan, seed, test, estimator, device)
     with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:

@@ -6,7 +6,6 @@ import threading
 import torch
 from torch import nn
 from torch.func import functional_call
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from fedcso.errors import FedcsoError
 
@@ -20,7 +19,7 @@ class Functional:
 
     def __init__(self, module: nn.Module):
         for name, part in module.named_modules():
-            if isinstance(part, _BatchNorm) and part.track_running_stats:
+            if getattr(part, "track_running_stats", False):
                 raise FedcsoError(
                     f"layer {name!r} keeps running statistics, a state that clients would not share; build "
                     "it with track_running_stats=False, or use GroupNorm or LayerNorm"
