@@ -211,9 +211,7 @@ def assert_close(actual: Tree, expected: Tree, tolerance: float = TOLERANCE) -> 
     """Trees of the same structure whose entries agree, absolutely or relatively."""
     for (name, p), (other_name, q) in zip(named_leaves(actual), named_leaves(expected), strict=True):
         assert name == other_name
-        torch.testing.assert_close(
-            p, q, rtol=tolerance, atol=tolerance, msg=lambda text, n=name: f"{n}: {text}"
-        )
+        torch.testing.assert_close(p, q, rtol=tolerance, atol=tolerance, msg=lambda text, n=name: f"{n}: {text}")
 
 
 def assert_rows_close(actual: Trace, expected: Trace, tolerance: float = TOLERANCE) -> None:

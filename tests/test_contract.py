@@ -1,4 +1,6 @@
-"""What every algorithm owes, on every kind of problem. A row in `helpers.SETTINGS` enters a new one here.
+"""What every algorithm owes, on every kind of problem.
+
+A row in `helpers.SETTINGS` enters a new algorithm here, one in `helpers.CASES` a new problem.
 
 All engines play the same run, whoever takes part and however clients count; the state stays finite; and
 a run that was interrupted between two rounds goes on as if it had not been.
@@ -12,6 +14,7 @@ from fedcso.algorithms import ALGORITHMS
 from fedcso.engine import Progress
 from fedcso.engines.stacked import run_grid
 from fedcso.plan import Plan
+from fedcso.problems import PROBLEMS
 from fedcso.tree import is_finite
 from tests.helpers import (
     CASES,
@@ -27,7 +30,7 @@ from tests.helpers import (
     runs_on_one_machine_only,
 )
 
-SIZES = {"rounds": 4, "local_steps": 3, "outer_batch": 2, "inner_batch": 3, "initial_batch": 4}
+SIZES = {"rounds": 4, "local_steps": 2, "outer_batch": 2, "inner_batch": 3, "initial_batch": 4}
 PLANS = {
     "everyone": Plan(**SIZES),
     "two_clients": Plan(**SIZES, participation=2),
@@ -47,6 +50,10 @@ every_engine = pytest.mark.parametrize("engine", ENGINES)
 def test_every_algorithm_has_a_row():
     assert SETTINGS.keys() == ALGORITHMS.keys()
     assert all(type(algorithm) is ALGORITHMS[name] for name, algorithm in SETTINGS.items())
+
+
+def test_every_problem_has_a_case():
+    assert PROBLEMS.keys() <= CASES.keys()
 
 
 @every_algorithm
@@ -88,9 +95,7 @@ def test_a_run_is_its_seed(algorithm, case):
 def smaller(algorithm, factor: float):
     """The same method with all its real numbers scaled."""
     reals = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
-    return replace(
-        algorithm, **{name: value * factor for name, value in reals.items() if type(value) is float}
-    )
+    return replace(algorithm, **{name: value * factor for name, value in reals.items() if type(value) is float})
 
 
 @every_algorithm

@@ -7,9 +7,12 @@ from typing import ClassVar
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import nn
 
 from fedcso.algorithms import FCSG, FCSGM, Scaffold
+from fedcso.client import DRAW_AHEAD
 from fedcso.engine import Job, drive, only
 from fedcso.engines import simulation, stacked, threads
 from fedcso.engines.reference import ClientByClient
@@ -68,6 +71,27 @@ def test_workers_are_a_count(workers):
         play("threads", FCSG(0.1), nested_quadratic(), PLAN, workers=workers)
 
 
+@settings(max_examples=15)
+@given(
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=5).map(tuple),
+    fraction=st.floats(0, 1, exclude_min=True),
+    weights=st.sampled_from(["uniform", "size"]),
+    seed=st.integers(0, 2**40),
+)
+def test_engines_agree_whatever_the_sizes_and_whoever_takes_part(sizes, fraction, weights, seed):
+    case = classification(sizes)
+    plan = Plan(rounds=2, local_steps=1, outer_batch=2, participation=fraction, weights=weights)
+    expected = play("reference", Scaffold(0.1), case, plan, seed)
+    assert_same_run(play("stacked", Scaffold(0.1), case, plan, seed), expected)
+    assert sum(expected.participation) == sum(len(plan.participants(seed, r, len(sizes))) for r in range(plan.rounds))
+
+
+def test_engines_agree_on_rounds_whose_samples_come_in_portions():
+    case, plan = nested_quadratic(), Plan(rounds=2, local_steps=DRAW_AHEAD + 3, inner_batch=2, initial_batch=3)
+    expected = play("reference", FCSGM(0.02, 0.3), case, plan)
+    assert_same_run(play("stacked", FCSGM(0.02, 0.3), case, plan), expected)
+
+
 @every_engine
 def test_another_estimator_is_used_if_asked_for(engine):
     def doubled(problem, x, batch):
@@ -90,17 +114,17 @@ def test_single_precision_stays_single_precision(engine):
 
 def test_schedules_may_vary_in_a_grid():
     case = nested_quadratic()
-    settings = [FCSG(lambda t: 0.1 / (1 + t)), FCSG(lambda t: 0.2 / (1 + t)), FCSG(0.05)]
-    grid = run_grid(settings, case.problem, case.clients, PLAN)
-    for setting, (trace,) in zip(settings, grid, strict=True):
+    variants = [FCSG(lambda t: 0.1 / (1 + t)), FCSG(lambda t: 0.2 / (1 + t)), FCSG(0.05)]
+    grid = run_grid(variants, case.problem, case.clients, PLAN)
+    for setting, (trace,) in zip(variants, grid, strict=True):
         assert_same_run(trace, play("reference", setting, case, PLAN))
 
 
 def test_whole_numbers_count_as_real_ones_in_a_grid():
     case = nested_quadratic()
-    settings = [FCSGM(0.1, momentum=1), FCSGM(0.1, momentum=0.5)]
-    grid = run_grid(settings, case.problem, case.clients, PLAN)
-    for setting, (trace,) in zip(settings, grid, strict=True):
+    variants = [FCSGM(0.1, momentum=1), FCSGM(0.1, momentum=0.5)]
+    grid = run_grid(variants, case.problem, case.clients, PLAN)
+    for setting, (trace,) in zip(variants, grid, strict=True):
         assert_same_run(trace, play("reference", setting, case, PLAN))
 
 
@@ -142,9 +166,7 @@ def test_a_grid_ends_early_if_all_its_settings_diverge():
 def test_an_interrupted_grid_goes_on_to_the_last_bit():
     case, snapshots = nested_quadratic(), []
     arguments = [FCSG(0.1), FCSG(1e40), FCSG(0.05)], case.problem, case.clients, replace(PLAN, rounds=6)
-    whole = run_grid(
-        *arguments, seeds=[0, 1], on_round=lambda progress: snapshots.append(progress.snapshot())
-    )
+    whole = run_grid(*arguments, seeds=[0, 1], on_round=lambda progress: snapshots.append(progress.snapshot()))
     resumed = run_grid(*arguments, seeds=[0, 1], start=snapshots[3])
     assert [[str(trace.failure) for trace in row] for row in resumed] == [
         [str(trace.failure) for trace in row] for row in whole
@@ -312,9 +334,7 @@ def test_an_unknown_execution_is_refused():
 @pytest.mark.parametrize("execution", ["auto", "stacked", "threads"])
 def test_a_simulation_is_the_run_it_simulates(execution):
     case = invariant_logistic()
-    trace = simulation.run(
-        FCSGM(0.1, 0.3), case.problem, case.clients, PLAN, 5, test=case.test, execution=execution
-    )
+    trace = simulation.run(FCSGM(0.1, 0.3), case.problem, case.clients, PLAN, 5, test=case.test, execution=execution)
     assert_same_run(trace, play("reference", FCSGM(0.1, 0.3), case, PLAN, 5))
 
 

@@ -4,6 +4,8 @@ A step of ours is "estimate, then move", a paper's iteration "move, then estimat
 initial estimate makes both the same, and after T steps we hold the paper's x_T and u_T.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from fedcso.algorithms import (
@@ -89,10 +91,12 @@ def test_only_the_first_estimate_uses_the_initial_batch():
     assert [len(step[0].xi) for step in samples[:T]] == [PLAN.initial_batch] + [PLAN.outer_batch] * (T - 1)
 
 
-def test_fedavg_is_local_sgd_with_averaging():
-    trace, job, samples = both(FedAvg(ALPHA), SOFTMAX)
+@pytest.mark.parametrize("weights", ["uniform", "size"])
+def test_fedavg_is_local_sgd_with_averaging(weights):
+    trace, job, samples = both(FedAvg(ALPHA), SOFTMAX, replace(PLAN, weights=weights))
+    sizes = [len(data.labels) if weights == "size" else 1 for data in SOFTMAX.clients]
     start = literal.as_matrix(job.start())
-    x = literal.fedavg(start, samples, literal.softmax_gradient, PLAN.rounds, Q, ALPHA)
+    x = literal.fedavg(start, samples, literal.softmax_gradient, PLAN.rounds, Q, ALPHA, sizes)
     assert_close(literal.as_matrix(trace.last), x)
 
 

@@ -186,8 +186,16 @@ def algorithm_2(
 # ----------------------------------------------------------------------------------- its baselines
 
 
-def fedavg(x: Tensor, samples: Samples, gradient: Gradient, rounds: int, q: int, alpha: float) -> Tensor:
-    """McMahan et al. 2017, Algorithm 1 with all clients: every client trains, the server averages."""
+def fedavg(
+    x: Tensor,
+    samples: Samples,
+    gradient: Gradient,
+    rounds: int,
+    q: int,
+    alpha: float,
+    sizes: list[int],
+) -> Tensor:
+    """McMahan et al. 2017, Algorithm 1 with all clients: w ← Σ_k (n_k/n) w_k of what the clients trained."""
     for r in range(rounds):
         trained = []
         for n in range(len(samples[0])):
@@ -195,7 +203,7 @@ def fedavg(x: Tensor, samples: Samples, gradient: Gradient, rounds: int, q: int,
             for t in range(r * q, (r + 1) * q):
                 w = w - alpha * gradient(w, samples[t][n])
             trained.append(w)
-        x = mean(trained)
+        x = sum(size / sum(sizes) * w for size, w in zip(sizes, trained, strict=True))
     return x
 
 

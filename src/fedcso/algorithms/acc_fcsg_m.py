@@ -42,7 +42,7 @@ class AccFCSGM(Algorithm):
         return State(shared, local or {"previous": shared["x"]})
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
-        """Lines 11–13 (line 2 at t = 0), then lines 5–10."""
+        """Lines 12–14 (line 2 at t = 0), then lines 5–11 of the next iteration."""
         x, u = state.shared["x"], state.shared["u"]
         gradient = oracle.grad(x, batch)
         if t == 0:

@@ -26,7 +26,7 @@ class FCSG(Algorithm):
         require_positive("learning_rate", self.learning_rate)
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
-        """Lines 11–14, then lines 5–10."""
+        """Lines 12–14, then lines 5–11 of the next iteration."""
         x = state.shared["x"]
         u = oracle.grad(x, batch)
         return State({"x": oracle.move(x, u, at(self.learning_rate, t))})

@@ -33,7 +33,7 @@ class FCSGM(Algorithm):
         return {"x": x, "u": zeros_like(x)}
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
-        """Lines 11–12 and 14 (line 2 at t = 0), then lines 5–10."""
+        """Lines 12–13 and 15 (line 2 at t = 0), then lines 5–11 of the next iteration."""
         x, u = state.shared["x"], state.shared["u"]
         gradient = oracle.grad(x, batch)
         u = gradient if t == 0 else mix(u, gradient, at(self.momentum, t))

@@ -6,6 +6,7 @@ import threading
 import torch
 from torch import nn
 from torch.func import functional_call
+from torch.nn.modules.dropout import _DropoutNd
 
 from fedcso.errors import FedcsoError
 
@@ -14,7 +15,7 @@ class Functional:
     """`init(rng)` gives parameters, `apply(parameters, *inputs)` the output; the module itself is left alone.
 
     Batch norm must use batch statistics (`track_running_stats=False`): running ones would be a second,
-    hidden state that neither averages nor travels.
+    hidden state that neither averages nor travels. Dropout is refused too: its randomness is nobody's.
     """
 
     def __init__(self, module: nn.Module):
@@ -23,6 +24,11 @@ class Functional:
                 raise FedcsoError(
                     f"layer {name!r} keeps running statistics, a state that clients would not share; build "
                     "it with track_running_stats=False, or use GroupNorm or LayerNorm"
+                )
+            if isinstance(part, _DropoutNd) and part.p > 0 and part.training:
+                raise FedcsoError(
+                    f"layer {name!r} draws random numbers of its own, which belong to no client's stream, so that no "
+                    "run could be repeated; leave dropout out, or set it to eval()"
                 )
         self.module = module
         # functional_call swaps parameters inside the module while it runs: every thread needs its own.

@@ -14,6 +14,7 @@ from torch import nn
 
 from fedcso.datasets import Examples, load
 from fedcso.datasets.partition import partition, thirds
+from fedcso.errors import FedcsoError
 from fedcso.models.functional import Functional
 from fedcso.problem import Problem
 from fedcso.task import Task
@@ -37,6 +38,8 @@ class Classification(Problem):
 
     def sample_outer(self, data: Examples, rng: torch.Generator, shape: tuple[int, ...]) -> Examples:
         """Labelled examples."""
+        if not len(data.labels):
+            raise FedcsoError("a client has no examples; leave it out, or give it some")
         chosen = torch.randint(len(data.labels), shape, generator=rng)
         return Examples(data.inputs[chosen], data.labels[chosen])
 

@@ -10,7 +10,7 @@ F and ∇F are known. E[ηᵀx | ξ] = aᵀx, and log(1 + exp(−by)) = log(2 co
     F_n(x) = E log(2 cosh(v/2)) − ½ kᵀx + r(x),        v = aᵀx ~ N(μᵀx, Σ_i s_i² x_i²),   k = E[sign(aᵀx*) a]
 
 k is a closed form, and the expectation over v is a smooth one-dimensional integral, done by
-Gauss–Legendre quadrature to nearly machine precision. (One dimension suffices: the label enters
+Gauss–Legendre quadrature; the error is of the order of rounding, ε ‖x‖. (One dimension suffices: the label enters
 linearly.)
 """
 

@@ -1,0 +1,161 @@
+"""An `nn.Module` as functions of its parameters."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from torch import nn
+
+from fedcso.errors import FedcsoError
+from fedcso.models import Functional
+from fedcso.streams import stream
+from tests.helpers import assert_close
+
+STATEFUL = {
+    "BatchNorm1d": nn.BatchNorm1d(2),
+    "BatchNorm2d": nn.BatchNorm2d(2),
+    "InstanceNorm2d": nn.InstanceNorm2d(2, track_running_stats=True),
+}
+STATELESS = {
+    "BatchNorm2d": nn.BatchNorm2d(2, track_running_stats=False),
+    "InstanceNorm2d": nn.InstanceNorm2d(2),
+    "GroupNorm": nn.GroupNorm(1, 2),
+    "LayerNorm": nn.LayerNorm(2),
+}
+
+
+@pytest.mark.parametrize("layer", STATEFUL.values(), ids=STATEFUL)
+def test_running_statistics_are_refused_by_name(layer):
+    with pytest.raises(FedcsoError, match=r"'1' keeps running statistics.*track_running_stats=False"):
+        Functional(nn.Sequential(nn.Identity(), layer))
+
+
+@pytest.mark.parametrize("layer", STATELESS.values(), ids=STATELESS)
+def test_batch_statistics_are_welcome(layer):
+    Functional(nn.Sequential(nn.Identity(), layer))
+
+
+def network() -> nn.Module:
+    return nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2)).double()
+
+
+def test_apply_is_the_module_with_other_parameters():
+    functional, module = Functional(network()), network()
+    inputs = torch.randn(4, 3, dtype=torch.float64, generator=stream(0, 0, 0))
+    parameters = {name: p.detach() for name, p in module.named_parameters()}
+    assert_close(functional.apply(parameters, inputs), module(inputs).detach())
+
+
+def test_convolutions_give_the_same_result_in_any_memory_layout():
+    module = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Conv2d(4, 2, 3)).double()
+    functional = Functional(module)
+    inputs = torch.randn(2, 1, 8, 8, dtype=torch.float64, generator=stream(0, 0, 0))
+    parameters = functional.init(stream(1, 0, 0))
+    stored_otherwise = {
+        name: p.contiguous(memory_format=torch.channels_last) if p.ndim == 4 else p for name, p in parameters.items()
+    }
+    result = functional.apply(parameters, inputs)
+    assert torch.equal(functional.apply(stored_otherwise, inputs), result)
+    module.load_state_dict(parameters)
+    assert_close(result, module(inputs).detach())
+
+
+def test_apply_leaves_the_module_alone():
+    module = network()
+    before = {name: p.clone() for name, p in module.state_dict().items()}
+    functional = Functional(module)
+    functional.apply(functional.init(stream(0, 0, 0)), torch.zeros(1, 3, dtype=torch.float64))
+    assert_close(module.state_dict(), before, tolerance=0.0)
+
+
+def test_the_gradient_reaches_the_parameters():
+    functional = Functional(network())
+    parameters = {name: p.requires_grad_() for name, p in functional.init(stream(0, 0, 0)).items()}
+    functional.apply(parameters, torch.ones(1, 3, dtype=torch.float64)).sum().backward()
+    assert all(p.grad is not None for p in parameters.values())
+    assert torch.equal(parameters["2.bias"].grad, torch.ones(2, dtype=torch.float64))
+
+
+# --------------------------------------------------------------------------------------------- init
+
+
+def test_init_is_reproducible_by_its_generator():
+    functional = Functional(network())
+    once = functional.init(stream(0, 0, 0))
+    assert_close(functional.init(stream(0, 0, 0)), once, tolerance=0.0)
+    other = functional.init(stream(1, 0, 0))
+    assert all(not torch.equal(other[name], once[name]) for name in once)
+
+
+def test_init_does_not_depend_on_the_module_s_present_values():
+    assert_close(
+        Functional(network()).init(stream(0, 0, 0)),
+        Functional(network()).init(stream(0, 0, 0)),
+        tolerance=0.0,
+    )
+
+
+def test_init_does_not_touch_the_global_generator():
+    functional = Functional(network())
+    before = torch.random.get_rng_state()
+    functional.init(stream(0, 0, 0))
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_init_gives_plain_tensors_of_every_parameter():
+    parameters = Functional(network()).init(stream(0, 0, 0))
+    assert {name: tuple(p.shape) for name, p in parameters.items()} == {
+        "0.weight": (5, 3),
+        "0.bias": (5,),
+        "2.weight": (2, 5),
+        "2.bias": (2,),
+    }
+    assert not any(p.requires_grad or isinstance(p, nn.Parameter) for p in parameters.values())
+
+
+# ------------------------------------------------------------------------------------------ threads
+
+MEETING = threading.Barrier(2)
+
+
+class Waits(nn.Module):
+    """Two layers; two threads wait for each other before and after the second, so that their passes overlap."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(2, 2, bias=False), nn.Linear(2, 1, bias=False)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        hidden = self.first(inputs)
+        MEETING.wait(timeout=10)
+        result = self.second(hidden)
+        MEETING.wait(timeout=10)
+        return result
+
+
+def test_threads_do_not_see_each_other_s_parameters():
+    functional = Functional(Waits())
+    inputs = torch.tensor([[1.0, 2.0]])
+    models = [functional.init(stream(seed, 0, 0)) for seed in range(2)]
+    by_hand = [inputs @ x["first.weight"].T @ x["second.weight"].T for x in models]
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda x: functional.apply(x, inputs), models))
+    assert_close(results, by_hand, tolerance=1e-6)
+
+
+def test_many_threads_get_their_own_results():
+    functional = Functional(network())
+    inputs = torch.ones(1, 3, dtype=torch.float64)
+    models = [functional.init(stream(seed, 0, 0)) for seed in range(50)]
+    expected = [functional.apply(x, inputs) for x in models]
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda x: functional.apply(x, inputs), models))
+    assert_close(results, expected, tolerance=0.0)
+
+
+def test_dropout_is_refused_by_name_unless_it_is_off():
+    network = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
+    with pytest.raises(FedcsoError, match=r"layer '1' draws random numbers of its own"):
+        Functional(network)
+    Functional(network.eval())
