@@ -13,10 +13,10 @@ import torch.nn.functional as F
 
 from benchmarks.timing import describe_machine, interleave, report
 from fedcso.algorithms import FedAvg
+from fedcso.datasets import Examples
 from fedcso.engines import threads
 from fedcso.models.small_cnn import SmallCNN
 from fedcso.plan import Plan
-from fedcso.datasets import Examples
 from fedcso.problems import Classification
 
 CLIENTS, LOCAL_STEPS, BATCH, ROUNDS = 16, 5, 32, 2

@@ -1,7 +1,4 @@
-"""Your own nested problem: robust location. Run it:  fedcso run examples/own_problem.py:task --rounds 20
-
-min_x (1/N) Σ_n E_ξ √(1 + ‖E[η | ξ] − x‖²),    ξ a patient of hospital n, η | ξ noisy measurements of it
-"""
+"""Where do most patients lie? Each hospital keeps its own:  min_x (1/N) Σ_n E_ξ √(1 + ‖E[η | ξ] − x‖²)"""
 
 import torch
 
@@ -15,7 +12,7 @@ class RobustLocation(Problem):
     def sample_outer(self, data, rng, shape):  # ξ: patients, drawn from the hospital's own
         return data[torch.randint(len(data), shape, generator=rng)]
 
-    def sample_inner(self, data, rng, xi, m):  # η | ξ: m measurements of each
+    def sample_inner(self, data, rng, xi, m):  # η | ξ: m noisy measurements of each
         return xi.unsqueeze(-2) + torch.randn(*xi.shape[:-1], m, 2, generator=rng)
 
     def inner(self, x, xi, eta):  # ĝ = (1/m) Σ_j (η_j − x): the mean is inside f
@@ -26,6 +23,6 @@ class RobustLocation(Problem):
 
 
 def task(hospitals: int = 8, patients: int = 100) -> Task:
-    """Where do most patients lie? Each hospital keeps its own."""
+    """Patients around (3, 3)."""
     rngs = [stream(seed=0, client=n, round=0) for n in range(hospitals)]
     return Task(RobustLocation(), [torch.randn(patients, 2, generator=rng) + 3 for rng in rngs])

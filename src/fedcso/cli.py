@@ -12,11 +12,11 @@ from fedcso.parser import UsageError
 from fedcso.study import Interrupted
 
 COMMANDS = ("run", "resume", "report", "compare", "sweep", "reproduce", "list", "data", "doctor")
-BAD_INPUT, INTERRUPTED = 2, 130
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns its exit code: 0 fine, 1 a run broke off, 2 bad input, 130 interrupted."""
+    """Run a command; returns its exit code: 0 fine, 1 broken off, 2 bad input, 130 interrupted."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     _log_to_people()
     try:
@@ -38,6 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone, as `| head` does
         sys.stderr.close()
         return 0
+    except OSError as error:  # no space, no permission: nothing a traceback would explain
+        print(f"fedcso: {error}", file=sys.stderr)
+        return FAILED
 
 
 def _log_to_people() -> None:

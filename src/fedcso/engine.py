@@ -168,7 +168,8 @@ def _record(
         if trace.failure:
             continue
         row = {"round": done, "step": done * job.plan.local_steps, "train_loss": train_loss, **metrics}
-        row |= trace.costs.as_dict() | {"seconds": time.perf_counter() - clock}
+        counted = {name: count for name, count in trace.costs.as_dict().items() if name != "rounds"}
+        row |= counted | {"seconds": time.perf_counter() - clock}
         select = job.problem.select if job.problem.select in row else "train_loss"
         if is_better(select, row[select], [earlier[select] for earlier in trace.rows]):
             trace.best = trace.last

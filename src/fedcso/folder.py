@@ -1,5 +1,6 @@
 """A run folder: everything about a run in one place, every file in it whole."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -8,6 +9,8 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -62,6 +65,16 @@ class RunFolder:
         target.parent.mkdir(parents=True, exist_ok=True)
         atomic.write(target, content)
         return target
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Only one process may work in a folder; the lock goes with its holder, however that ends."""
+        with (self.path / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FedcsoError(f"another process is at work in {self.path}; wait for it, or stop it first") from None
+            yield
 
     def config(self) -> dict[str, Any]:
         """The settings of the run, complete."""

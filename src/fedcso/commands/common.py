@@ -1,7 +1,8 @@
 """What commands that work in a run folder have in common: carrying out, being interrupted, concluding."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -14,33 +15,38 @@ from fedcso.results import cell
 from fedcso.study import Interrupted, Results, Study
 from fedcso.tracking import TRACKERS
 
-FAILED, INTERRUPTED = 1, 130
+FAILED = 1
 
 
 def carry_out(folder: RunFolder, study: Study, track: str, on_checkpoint: Callable[[], None] = lambda: None) -> Results:
     """Execute a study in a folder, with progress, a log and the folder's status kept."""
+    with folder.alone(), _logging_to(folder):
+        folder.mark("running")
+        tracker = TRACKERS[track](folder.path)
+        try:
+            return study.execute(display(), tracker, on_checkpoint)
+        except (Interrupted, KeyboardInterrupt) as reason:
+            folder.mark("interrupted")
+            what = reason if isinstance(reason, Interrupted) else "stopped at once, after the last checkpoint"
+            raise Interrupted(f"{what}. To go on: fedcso resume {folder.path}") from None
+        finally:
+            tracker.close()
+
+
+@contextmanager
+def _logging_to(folder: RunFolder) -> Iterator[None]:
+    """All that is logged goes into the folder's log.txt as well."""
+    log = logging.getLogger("fedcso")
     handler = logging.FileHandler(folder.path / "log.txt")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    log = logging.getLogger("fedcso")
     log.addHandler(handler)
     log.info("started")
-    folder.mark("running")
-    tracker = TRACKERS[track](folder.path)
     try:
-        found = study.execute(display(), tracker, on_checkpoint)
-    except Interrupted as reason:
-        folder.mark("interrupted")
-        log.warning("%s", reason)
-        raise Interrupted(f"{reason}. To go on: fedcso resume {folder.path}") from None
-    except KeyboardInterrupt:
-        folder.mark("interrupted")
-        raise Interrupted(f"stopped at once. To go on from the last checkpoint: fedcso resume {folder.path}") from None
+        yield
     finally:
-        tracker.close()
         log.info("ended")
         log.removeHandler(handler)
         handler.close()
-    return found
 
 
 def conclude(folder: RunFolder, table: Sequence[dict[str, Any]], found: Results) -> int:

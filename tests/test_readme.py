@@ -1,0 +1,43 @@
+"""What the README shows is what runs."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from fedcso.cli import COMMANDS, main
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.S)
+
+
+def test_the_own_problem_is_the_example_and_short():
+    example = (ROOT / "examples" / "own_problem.py").read_text()
+    assert example in BLOCKS
+    assert sum(bool(line.strip()) for line in example.splitlines()) <= 25
+
+
+def test_the_own_problem_is_solved_from_the_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    command = re.search(r"Run it: `fedcso (.*?)`", README)[1]
+    assert main([*command.split(), "--out", str(tmp_path)]) == 0
+    (folder,) = tmp_path.iterdir()
+    assert {"curves.png", "table.md", "metrics.csv", "report.html"} <= {file.name for file in folder.iterdir()}
+
+
+def test_the_python_example_runs():
+    (example,) = [block for block in BLOCKS if "simulation.run" in block]
+    answer = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=True)
+    accuracy = float(answer.stdout.split()[0])
+    assert 0.5 < accuracy <= 1
+
+
+def test_every_command_is_shown():
+    for command in COMMANDS:
+        assert re.search(rf"`(fedcso )?{command}\b", README), command
+
+
+def test_every_file_it_points_to_is_there():
+    for path in re.findall(r"\]\(((?!http)[^)]+)\)", README):
+        assert (ROOT / path).is_file(), path
