@@ -7,7 +7,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from fedcso.metrics import mean_and_interval
 from fedcso.results import METRICS, TITLES
@@ -74,8 +74,9 @@ def finish(axes: Axes, metric: str, legend: bool = True) -> None:
     axes.set_ylabel(TITLES.get(metric, metric))
     if metric in LOGARITHMIC:
         axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
     axes.grid(True, alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     if legend:

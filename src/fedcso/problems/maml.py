@@ -1,0 +1,205 @@
+"""Model-agnostic meta-learning: a starting point from which a few labelled samples suffice (Section 5.2).
+
+    ξ = (task, its query set),   η | ξ ~ one support sample of each of the task's classes,   m = shots
+    g_η(x, ξ) = x − λ ∇L(x; η)       one (or several) steps of adaptation to the task
+    f_ξ(y)    = L(y; query set)
+
+    min_x (1/N) Σ_n E_ξ L( x − λ ∇L(x; support); query )
+
+The support samples are drawn from the sampled task's own classes and never overlap with its query set: that is the
+conditional distribution. L is the mean cross-entropy over a set; with batch norm it is a function of the whole set,
+so the mean over the m support samples is taken inside L.
+
+The meta-gradient needs no graph through the adapted point: with v = ∇f(y) it is v − λ ∇²L(x; support) v, which is
+exact. `first_order` leaves the second term out.
+
+Reference: Finn, Abbeel, Levine, Model-Agnostic Meta-Learning for Fast Adaptation of Deep Networks, ICML 2017.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from fedcso.errors import FedcsoError, require_count, require_positive
+from fedcso.models.functional import Functional
+from fedcso.problem import Problem
+from fedcso.tree import Tree, add_scaled, index, leaves, map_leaves, stack, unflatten_like
+
+
+class Query(NamedTuple):
+    """ξ: the classes of a task, the order in which their drawings are used, and its query images."""
+
+    classes: torch.Tensor
+    """(…, ways), numbers of the client's classes."""
+    order: torch.Tensor
+    """(…, ways, drawings): the first are the query set, the support samples come from the rest."""
+    images: torch.Tensor
+    """(…, ways·queries, 1, height, width), class by class."""
+
+
+class Episodes(NamedTuple):
+    """Fixed tasks to evaluate on: along the first axis, each with its query and its support images."""
+
+    xi: Query
+    eta: torch.Tensor
+
+
+@dataclass(frozen=True)
+class MAML(Problem):
+    """Few-shot classification; a client's data are its classes: uint8 images (classes, drawings, height, width)."""
+
+    model: nn.Module
+    ways: int = 5
+    queries: int = 15
+    """Query images of each class."""
+    inner_rate: float = 0.4
+    """λ, the step size of the adaptation."""
+    inner_steps: int = 1
+    """Steps of the adaptation while training."""
+    test_steps: int = 3
+    """Steps of the adaptation when evaluated."""
+    first_order: bool = False
+    """Leave the second derivatives out: another, cheaper, direction."""
+    network: Functional = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        require_count("ways", self.ways, least=2)
+        require_count("queries", self.queries)
+        require_positive("inner_rate", self.inner_rate)
+        require_count("inner_steps", self.inner_steps)
+        require_count("test_steps", self.test_steps)
+        object.__setattr__(self, "network", Functional(self.model))
+
+    # ---------------------------------------------------------------------------------- sampling
+
+    def init(self, rng: torch.Generator) -> dict[str, torch.Tensor]:
+        """The network's own initialisation."""
+        return self.network.init(rng)
+
+    def sample_outer(self, data: torch.Tensor, rng: torch.Generator, shape: tuple[int, ...]) -> Query:
+        """Tasks of different classes, and for each class which of its drawings are asked about."""
+        count, drawings = data.shape[:2]
+        if count < self.ways:
+            raise FedcsoError(f"a client has {count} classes, too few for {self.ways}-way tasks")
+        if drawings <= self.queries:
+            raise FedcsoError(
+                f"{drawings} drawings a class leave none to learn from beside {self.queries} query images"
+            )
+        # The places of sorted random numbers: a random choice without repetition, for all tasks at once.
+        classes = torch.rand(*shape, count, generator=rng).argsort(-1)[..., : self.ways]
+        order = torch.rand(*shape, self.ways, drawings, generator=rng).argsort(-1)
+        images = data[classes.unsqueeze(-1), order[..., : self.queries]]
+        return Query(classes, order, self._as_batch(images, len(shape)))
+
+    def sample_inner(self, data: torch.Tensor, rng: torch.Generator, xi: Query, m: int) -> torch.Tensor:
+        """m shots: for each of the task's classes m drawings that are not in its query set."""
+        rest = xi.order[..., self.queries :]
+        if m > rest.shape[-1]:
+            raise FedcsoError(
+                f"inner_batch = {m} shots are too many: beside {self.queries} query images a class has only "
+                f"{rest.shape[-1]} drawings left"
+            )
+        # `order` is random already, so its next m drawings are a random choice.
+        images = data[xi.classes.unsqueeze(-1), rest[..., :m]]
+        return images.transpose(-3, -4).unsqueeze(-3).float() / 255  # (…, m, ways, 1, height, width)
+
+    def _as_batch(self, images: torch.Tensor, lead: int) -> torch.Tensor:
+        """(…, ways, queries, h, w) as network input, class by class."""
+        return images.flatten(lead, lead + 1).unsqueeze(-3).float() / 255
+
+    # ---------------------------------------------------------------------------------- f and g
+
+    def inner(self, x: Tree, xi: Query, eta: torch.Tensor) -> Tree:
+        """The adapted parameters of every task, with their history (for methods that track them)."""
+        return stack([self.adapt(x, support, self.inner_steps, keep=True) for support in eta])
+
+    def outer(self, y: Tree, xi: Query) -> torch.Tensor:
+        """The query loss of every task."""
+        return torch.stack([self.query_loss(index(y, i), images) for i, images in enumerate(xi.images)])
+
+    def closed_form(self, x: Tree, xi: Query, eta: torch.Tensor) -> tuple[torch.Tensor, Tree]:
+        """Task by task, so that memory does not grow with their number: v = ∇f(y), then v − λ∇²L v, step by step."""
+        total, losses = None, []
+        for support, images in zip(eta, xi.images, strict=True):
+            path = [x]
+            slopes = []
+            for _ in range(self.inner_steps):
+                point = _variable(path[-1])
+                slope = self._slope(point, support, create_graph=not self.first_order)
+                slopes.append((point, slope))
+                path.append(add_scaled(path[-1], map_leaves(torch.Tensor.detach, slope), -self.inner_rate))
+            adapted = _variable(path[-1])
+            loss = self.query_loss(adapted, images)
+            v = unflatten_like(x, torch.autograd.grad(loss, leaves(adapted)))
+            if not self.first_order:
+                for point, slope in reversed(slopes):
+                    curved = torch.autograd.grad(leaves(slope), leaves(point), leaves(v))
+                    v = add_scaled(v, unflatten_like(v, curved), -self.inner_rate)
+            total = v if total is None else add_scaled(total, v, 1.0)
+            losses.append(loss.detach())
+        return torch.stack(losses).mean(), map_leaves(lambda leaf: leaf / len(losses), total)
+
+    def adapt(self, x: Tree, support: torch.Tensor, steps: int, keep: bool = False) -> Tree:
+        """x after some steps on a support set; `keep` the history, to differentiate through it."""
+        y = x if keep else _variable(x)
+        for _ in range(steps):
+            slope = self._slope(y, support, create_graph=keep and not self.first_order)
+            y = add_scaled(y, slope, -self.inner_rate)
+            y = y if keep else _variable(y)
+        return y
+
+    def _slope(self, x: Tree, support: torch.Tensor, create_graph: bool) -> Tree:
+        """∇L(x; support)."""
+        labels = torch.arange(self.ways, device=support.device).repeat(len(support))
+        with torch.enable_grad():
+            loss = F.cross_entropy(self.network.apply(x, support.flatten(0, 1)), labels)
+            return unflatten_like(x, torch.autograd.grad(loss, leaves(x), create_graph=create_graph))
+
+    def query_loss(self, y: Tree, images: torch.Tensor) -> torch.Tensor:
+        """L(y; query)."""
+        return F.cross_entropy(self.network.apply(y, images), self._query_labels(images))
+
+    def _query_labels(self, images: torch.Tensor) -> torch.Tensor:
+        return torch.arange(self.ways, device=images.device).repeat_interleave(self.queries)
+
+    # ---------------------------------------------------------------------------------- evaluation
+
+    def size(self, data: torch.Tensor) -> float:
+        """The number of classes."""
+        return len(data)
+
+    def episodes(self, data: torch.Tensor, tasks: int, shots: int, rng: torch.Generator) -> Episodes:
+        """Fixed tasks from classes, to evaluate on."""
+        xi = self.sample_outer(data, rng, (tasks,))
+        return Episodes(xi, self.sample_inner(data, rng, xi, shots))
+
+    def evaluate(self, x: Tree, test: Episodes | None) -> dict[str, Any]:
+        """Query loss and accuracy after adaptation, mean over the tasks, with the half-width of its 95 % interval."""
+        if test is None:
+            return {}
+        losses, accuracies = [], []
+        for i, support in enumerate(test.eta):
+            images = test.xi.images[i]
+            logits = self.network.apply(self.adapt(x, support, self.test_steps), images).detach()
+            labels = self._query_labels(images)
+            losses.append(F.cross_entropy(logits, labels))
+            accuracies.append((logits.argmax(-1) == labels).double().mean())
+        accuracy = torch.stack(accuracies)
+        return {
+            "loss": torch.stack(losses).mean(),
+            "accuracy": accuracy.mean(),
+            "accuracy_interval": 1.96 * accuracy.std() / len(accuracies) ** 0.5,
+        }
+
+
+def _variable(x: Tree) -> Tree:
+    return map_leaves(lambda leaf: leaf.detach().requires_grad_(), x)
+
+
+def pooled(clients: Sequence[torch.Tensor]) -> torch.Tensor:
+    """All clients' classes in one place."""
+    return torch.cat(list(clients))
