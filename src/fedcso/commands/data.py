@@ -2,26 +2,58 @@
 
 examples:
   fedcso data check digits
-  fedcso data get digits
+  fedcso data get omniglot
 """
 
 from fedcso.commands.common import simple_parser
-from fedcso.datasets import load
+from fedcso.datasets import CHARACTERS, DATASETS, DOWNLOADS, Characters, Examples
+from fedcso.datasets.places import DataMissing
 from fedcso.errors import UnknownName
 
 HELP = "get a dataset, or check that it is there and whole"
 
 
+def check(name: str) -> str:
+    """Load it, and say what is in it."""
+    if name in CHARACTERS:
+        return _characters(CHARACTERS[name]())
+    if name in DATASETS:
+        return _examples(DATASETS[name]())
+    raise UnknownName("dataset", name, [*DATASETS, *CHARACTERS])
+
+
+def get(name: str) -> str:
+    """The same, after a download if it is not there and can be had."""
+    try:
+        return check(name)
+    except DataMissing:
+        if name not in DOWNLOADS:
+            raise
+    DOWNLOADS[name]()
+    return check(name)
+
+
+ACTIONS = {"get": get, "check": check}
+
+
+def _examples(data: Examples) -> str:
+    shape = "×".join(map(str, data.inputs.shape[1:]))
+    return f"{len(data.labels)} examples of {shape}, {len(set(data.labels.tolist()))} classes"
+
+
+def _characters(data: Characters) -> str:
+    classes = ", ".join(f"{len(images)} {split}" for split, images in data._asdict().items())
+    drawings, height, width = data.train.shape[1:]
+    return f"{sum(map(len, data))} classes ({classes}) with {drawings} drawings of {height}×{width} each"
+
+
 def main(arguments: list[str]) -> int:
-    """Load it and say what is in it; loading gets what is missing."""
+    """Load it and say what is in it."""
     parser = simple_parser("data", str(__doc__))
     parser.add_argument("action", help="get or check")
     parser.add_argument("name", help="the dataset (fedcso list datasets)")
     options = parser.parse_args(arguments)
-    if options.action not in ("get", "check"):
-        raise UnknownName("action", options.action, ["get", "check"])
-    examples = load(options.name)
-    shape = "×".join(map(str, examples.inputs.shape[1:]))
-    classes = len(set(examples.labels.tolist()))
-    print(f"{options.name}: {len(examples.labels)} examples of {shape}, {classes} classes")
+    if options.action not in ACTIONS:
+        raise UnknownName("action", options.action, ACTIONS)
+    print(f"{options.name}: {ACTIONS[options.action](options.name)}")
     return 0

@@ -10,7 +10,8 @@ import shutil
 import torch
 
 from fedcso.commands.common import simple_parser
-from fedcso.datasets import DATASETS
+from fedcso.commands.data import check
+from fedcso.datasets import CHARACTERS, DATASETS
 from fedcso.errors import FedcsoError
 from fedcso.folder import environment
 
@@ -34,9 +35,9 @@ def main(arguments: list[str]) -> int:
         missing = [module for module in modules if importlib.util.find_spec(module) is None]
         state = "installed" if not missing else f"missing {', '.join(missing)}: pip install 'fedcso[{extra}]'"
         print(f"{'extra ' + extra:14} {state}")
-    for name, load in DATASETS.items():
+    for name in (*DATASETS, *CHARACTERS):
         try:
-            print(f"{'data ' + name:14} found, {len(load().labels)} examples")
+            print(f"{'data ' + name:14} found, {check(name)}")
         except FedcsoError as error:
             print(f"{'data ' + name:14} not found: {error}")
     return 0

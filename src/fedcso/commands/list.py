@@ -12,7 +12,7 @@ from typing import Any
 
 from fedcso.algorithms import ALGORITHMS
 from fedcso.commands.common import simple_parser
-from fedcso.datasets import DATASETS
+from fedcso.datasets import CHARACTERS, DATASETS
 from fedcso.engines import ENGINES
 from fedcso.errors import UnknownName
 from fedcso.estimator import ESTIMATORS
@@ -34,7 +34,7 @@ def _module_line(thing: Any) -> str:
 TABLES: dict[str, tuple[Mapping[str, Any], Callable[[Any], str]]] = {
     "problems": (PROBLEMS, _first_line),
     "algorithms": (ALGORITHMS, _first_line),
-    "datasets": (DATASETS, _module_line),
+    "datasets": (DATASETS | CHARACTERS, _module_line),
     "experiments": (EXPERIMENTS, _first_line),
     "engines": (ENGINES, _module_line),
     "estimators": (ESTIMATORS, _first_line),

@@ -145,7 +145,7 @@ class MAML(Problem):
 
     def adapt(self, x: Tree, support: torch.Tensor, steps: int, keep: bool = False) -> Tree:
         """x after some steps on a support set; `keep` the history, to differentiate through it."""
-        y = x if keep else _variable(x)
+        y = x if keep and leaves(x)[0].requires_grad else _variable(x)
         for _ in range(steps):
             slope = self._slope(y, support, create_graph=keep and not self.first_order)
             y = add_scaled(y, slope, -self.inner_rate)

@@ -1,0 +1,186 @@
+"""Few-shot learning: sampling inside the conditional distribution, and exact second-order gradients."""
+
+import pytest
+import torch
+from torch import nn
+
+from fedcso.engines import reference, simulation, threads
+from fedcso.errors import FedcsoError, InvalidValue
+from fedcso.estimator import Oracle, sample
+from fedcso.models.conv4 import Conv4
+from fedcso.plan import Plan
+from fedcso.problem import Batch, steps_of
+from fedcso.problems.maml import MAML, Query
+from fedcso.streams import stream
+from fedcso.tree import leaves, map_leaves
+from tests.helpers import SETTINGS, assert_close, differentiated, gap, runs_on_one_machine_only
+
+SIDE, DRAWINGS, WAYS, QUERIES = 6, 8, 3, 4
+
+
+class Tiny(nn.Module):
+    """Small enough for finite differences, curved enough for second derivatives."""
+
+    def __init__(self):
+        super().__init__()
+        self.hidden = nn.Linear(SIDE * SIDE, 4)
+        self.out = nn.Linear(4, WAYS)
+
+    def forward(self, images):
+        return self.out(torch.tanh(self.hidden(images.flatten(1))))
+
+
+def maml(**options) -> MAML:
+    return MAML(Tiny(), ways=WAYS, queries=QUERIES, **options)
+
+
+def classes(number: int = 5, seed: int = 0) -> torch.Tensor:
+    """Every drawing carries its class and number in its pixels, so that it can be recognised."""
+    rng = torch.Generator().manual_seed(seed)
+    images = torch.randint(0, 256, (number, DRAWINGS, SIDE, SIDE), generator=rng, dtype=torch.uint8)
+    images[..., 0, 0] = torch.arange(number).unsqueeze(1)
+    images[..., 0, 1] = torch.arange(DRAWINGS)
+    return images
+
+
+def drawn(problem: MAML, b: int, m: int, data: torch.Tensor | None = None) -> Batch:
+    (batch,) = steps_of(sample(problem, classes() if data is None else data, stream(0, 0, 0), 1, b, m), 1)
+    return batch
+
+
+def in_double(x, batch: Batch):
+    xi = batch.xi._replace(images=batch.xi.images.double())
+    return map_leaves(torch.Tensor.double, x), Batch(xi, batch.eta.double())
+
+
+def labels_in(images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Class and number of drawings, read off their pixels."""
+    marks = (images[..., 0, 0, :2] * 255).round().long()
+    return marks[..., 0], marks[..., 1]
+
+
+# -------------------------------------------------------------------------------------------- sampling
+
+
+def test_support_samples_come_from_the_tasks_classes_and_never_from_its_query_set():
+    shots = DRAWINGS - QUERIES
+    batch = drawn(maml(), b=50, m=shots)
+    for query, support, chosen in zip(batch.xi.images, batch.eta, batch.xi.classes, strict=True):
+        asked, which = labels_in(query)
+        assert torch.equal(asked, chosen.repeat_interleave(QUERIES))
+        shown, used = labels_in(support)
+        assert torch.equal(shown, chosen.expand(shots, WAYS))
+        for way in range(WAYS):
+            drawings = [*which[way * QUERIES : (way + 1) * QUERIES].tolist(), *used[:, way].tolist()]
+            assert sorted(drawings) == list(range(DRAWINGS))
+
+
+def test_the_classes_of_a_task_differ_and_all_classes_occur():
+    chosen = drawn(maml(), b=200, m=1).xi.classes
+    assert all(len(set(task)) == WAYS for task in chosen.tolist())
+    assert set(chosen.flatten().tolist()) == set(range(5))
+
+
+@pytest.mark.parametrize(
+    ("data", "m", "words"),
+    [
+        (classes(WAYS - 1), 1, "2 classes, too few for 3-way"),
+        (classes()[:, :QUERIES], 1, "4 drawings a class leave none to learn from beside 4 query images"),
+        (classes(), DRAWINGS - QUERIES + 1, "inner_batch = 5 shots are too many"),
+    ],
+    ids=["classes", "drawings", "shots"],
+)
+def test_data_that_do_not_suffice_are_named(data, m, words):
+    with pytest.raises(FedcsoError, match=words):
+        drawn(maml(), b=1, m=m, data=data)
+
+
+@pytest.mark.parametrize("option", [{"inner_rate": 0.0}, {"inner_steps": 0}, {"test_steps": 0}])
+def test_settings_are_checked(option):
+    with pytest.raises(InvalidValue, match=next(iter(option))):
+        maml(**option)
+
+
+# ------------------------------------------------------------------------------------------- gradients
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_the_meta_gradient_is_that_of_the_adapted_loss(steps):
+    """Against finite differences of F̂ itself, along random directions."""
+    problem = maml(inner_steps=steps)
+    x, batch = in_double(problem.init(stream(0, 0, 0)), drawn(problem, b=2, m=2))
+    gradient = Oracle(problem).grad(x, batch)
+    rng, step = torch.Generator().manual_seed(1), 1e-5
+    for _ in range(5):
+        along = map_leaves(lambda leaf: torch.randn(leaf.shape, generator=rng, dtype=leaf.dtype), x)
+        ahead, behind = (
+            Oracle(problem).value(map_leaves(lambda p, d, s=sign: p + s * step * d, x, along), batch).item()
+            for sign in (1, -1)
+        )
+        slope = sum((g * d).sum() for g, d in zip(leaves(gradient), leaves(along), strict=True))
+        assert abs((ahead - behind) / (2 * step) - slope) < 1e-8
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_the_cheap_way_is_the_same_as_differentiating_through_the_adaptation(steps):
+    problem = maml(inner_steps=steps)
+    x, batch = in_double(problem.init(stream(0, 0, 0)), drawn(problem, b=3, m=2))
+    assert_close(Oracle(problem).grad(x, batch), Oracle(problem, differentiated).grad(x, batch))
+
+
+def test_first_order_is_another_direction_and_named_so():
+    exact, cheap = maml(), maml(first_order=True)
+    x, batch = in_double(exact.init(stream(0, 0, 0)), drawn(exact, b=2, m=2))
+    assert gap(Oracle(exact).grad(x, batch), Oracle(cheap).grad(x, batch)) > 1e-3
+    assert_close(Oracle(exact).value(x, batch), Oracle(cheap).value(x, batch))
+    assert_close(Oracle(cheap).grad(x, batch), Oracle(cheap, differentiated).grad(x, batch))
+
+
+# ---------------------------------------------------------------------------------------------- running
+
+FEDERATED = {name: one for name, one in SETTINGS.items() if not runs_on_one_machine_only(one)}
+PLAN = Plan(rounds=2, local_steps=2, outer_batch=2, inner_batch=2, evaluate_every=2)
+
+
+@pytest.mark.parametrize("algorithm", FEDERATED.values(), ids=FEDERATED)
+def test_engines_agree(algorithm):
+    problem, clients = maml(), [classes(4, seed) for seed in range(3)]
+    test = problem.episodes(classes(), 5, 2, stream(1, 0, 0))
+    one = reference.run(algorithm, problem, clients, PLAN, test=test)
+    other = threads.run(algorithm, problem, clients, PLAN, test=test)
+    assert gap(one.shared, other.shared) == 0
+    assert one.rows[-1]["accuracy"] == other.rows[-1]["accuracy"]
+    assert gap(one.last, problem.init(stream(0, -2, 0))) > 0
+
+
+def test_it_is_played_by_threads_because_it_differentiates_inside():
+    assert simulation.choose(maml(), [classes()]) == "threads"
+
+
+def test_evaluation_adapts_and_reports_an_interval():
+    """Classes that are told apart by their brightness: adaptation learns them, chance does not."""
+    problem = maml(inner_rate=1.0, test_steps=20)
+    bright = torch.full((WAYS, DRAWINGS, SIDE, SIDE), 0, dtype=torch.uint8)
+    for way in range(WAYS):
+        bright[way, :, 2 * way : 2 * way + 2] = 255
+    metrics = problem.evaluate(problem.init(stream(0, 0, 0)), problem.episodes(bright, 10, 2, stream(0, 1, 0)))
+    assert metrics["accuracy"] > 0.9
+    assert 0 <= metrics["accuracy_interval"] < 0.3
+
+
+def test_meta_training_helps():
+    problem = MAML(Conv4(ways=3, filters=8), ways=3, queries=3, inner_rate=0.4)
+    rng = torch.Generator().manual_seed(0)
+    prototypes = torch.rand(12, 1, 28, 28, generator=rng) > 0.5
+    flips = torch.rand(12, DRAWINGS, 28, 28, generator=rng) > 0.85
+    images = ((prototypes ^ flips) * 255).to(torch.uint8)
+    test = problem.episodes(images[9:], 20, 1, stream(0, 5, 0))
+    plan = Plan(rounds=3, local_steps=5, outer_batch=2, inner_batch=1, evaluate_every=3)
+    trace = threads.run(SETTINGS["FCSG-M"], problem, [images[:3], images[3:6], images[6:9]], plan, test=test)
+    assert trace.rows[-1]["loss"] < trace.rows[0]["loss"]
+
+
+def test_a_query_is_a_pytree_of_tensors():
+    batch = drawn(maml(), b=2, m=1)
+    assert isinstance(batch.xi, Query)
+    assert [leaf.shape[0] for leaf in leaves(batch.xi)] == [2, 2, 2]
