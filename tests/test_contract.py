@@ -53,7 +53,8 @@ def test_every_algorithm_has_a_row():
 
 
 def test_every_problem_has_a_case():
-    assert PROBLEMS.keys() <= CASES.keys()
+    """But MAML, which differentiates inside g and so can't be stacked: `problems/test_maml.py` has its contract."""
+    assert PROBLEMS.keys() - {"maml"} <= CASES.keys()
 
 
 @every_algorithm

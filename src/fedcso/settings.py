@@ -27,7 +27,7 @@ from fedcso.specs import (
     task_maker,
 )
 from fedcso.study import Study, Unit
-from fedcso.task import Task
+from fedcso.task import Task, plan_defaults
 from fedcso.tracking import TRACKERS
 
 Config = dict[str, Any]
@@ -105,6 +105,7 @@ def _add_options(parser: Parser, command: str, problem: str, maker: TaskMaker) -
         owners = [known for known, kind in ALGORITHMS.items() if name in hyper_parameters(kind)]
         group.add_argument(f"--{name}", type=str, metavar="VALUE", help=f"of {', '.join(owners)}")
     parser.add_class_arguments(Plan, as_group=True)
+    parser.set_defaults(plan_defaults(maker))
     parser.add_function_arguments(maker, as_group=True)
     group = parser.add_argument_group("how it is carried out")
     group.add_argument("--engine", choices=list(ENGINES), default="simulation", help="where clients live")

@@ -1,13 +1,15 @@
 """A problem together with its data: all that a run needs besides a method and a plan."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from fedcso.problem import Problem
+
+Maker = TypeVar("Maker", bound=Callable[..., "Task"])
 
 
 @dataclass(frozen=True)
@@ -48,3 +50,18 @@ def _feed(fingerprint: Any, value: Any) -> None:
             _feed(fingerprint, child)
     else:
         fingerprint.update(repr(value).encode())
+
+
+def with_plan(**defaults: Any) -> Callable[[Maker], Maker]:
+    """For a task function whose problem wants other sizes than `Plan`'s own: what the command line starts from."""
+
+    def mark(maker: Maker) -> Maker:
+        vars(maker)["plan_defaults"] = defaults
+        return maker
+
+    return mark
+
+
+def plan_defaults(maker: Callable[..., Task]) -> dict[str, Any]:
+    """The sizes that a task function wants."""
+    return dict(getattr(maker, "plan_defaults", {}))

@@ -38,6 +38,11 @@ DRAWINGS = 20
 ORIGINAL_SIDE = 105
 MOST_BYTES = 1_000_000
 MOST_MEMBERS = 100_000
+"""Far more than Omniglot needs, and little enough to do no harm."""
+
+NOT_PNG = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error, Image.DecompressionBombError)
+NOT_ZIP = (OSError, EOFError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""How files turn out not to be what their names say; RuntimeError is for archives with a password."""
 
 VALIDATION = ("Armenian", "Bengali", "Early_Aramaic", "Hebrew", "Mkhedruli_(Georgian)")
 TRAIN_FROM_EVALUATION = 236
@@ -57,15 +62,16 @@ def fetch(root: Path | None = None) -> None:
     """Download both halves into `root`, or the cache folder, and check what came."""
     folder = (root or cache_folder()) / "omniglot-py"
     files = [folder / f"{part}.zip" for part in PARTS]
+    new = [file for file in files if not file.exists()]
     try:
-        for file in files:
+        for file in new:
             pooch.retrieve(SOURCE + file.name, known_hash=None, fname=file.name, path=folder)
     except OSError as error:
-        raise DataMissing(f"Omniglot could not be downloaded ({error}). {_remedy(folder)}") from error
+        raise DataMissing(f"Omniglot could not be downloaded ({error}). Instead, {_remedy(folder)}") from error
     try:
         _prepare(files)
     except FedcsoError:
-        for file in files:  # so that the next attempt starts afresh
+        for file in new:  # so that the next attempt starts afresh
             file.unlink()
         raise
 
@@ -78,7 +84,8 @@ def find(root: Path | None = None) -> list[Path]:
             if all(half.exists() for half in halves):
                 return halves
     searched = ", ".join(map(str, data_folders(root)))
-    raise DataMissing(f"Omniglot was not found in {searched}. {_remedy((root or cache_folder()) / 'omniglot-py')}")
+    remedy = _remedy((root or cache_folder()) / "omniglot-py")
+    raise DataMissing(f"Omniglot was not found in {searched}. Run fedcso data get omniglot, or {remedy}")
 
 
 def _zip_or_folder(folder: Path, part: str) -> Path:
@@ -87,11 +94,8 @@ def _zip_or_folder(folder: Path, part: str) -> Path:
 
 
 def _remedy(folder: Path) -> str:
-    files = " and ".join(f"{SOURCE}{part}.zip" for part in PARTS)
-    return (
-        f"Run: fedcso data get omniglot; or put {files} into {folder}; "
-        "or set FEDCSO_DATA to the folder that holds your omniglot-py"
-    )
+    files = " and ".join(f"{part}.zip" for part in PARTS)
+    return f"put {files} from {SOURCE} into {folder}; or set FEDCSO_DATA to the folder that holds your omniglot-py"
 
 
 def _prepare(halves: Sequence[Path]) -> Characters:
@@ -154,7 +158,7 @@ def _from_zip(file: Path) -> Iterator[tuple[str, bytes]]:
             for name in sorted(filter(pattern.fullmatch, archive.namelist())):
                 with archive.open(name) as member:
                     yield name, _limited(name, member.read(MOST_BYTES + 1))
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError) as error:
+    except NOT_ZIP as error:
         raise FedcsoError(f"{file} can't be read ({error}); get it again") from error
 
 
@@ -181,7 +185,7 @@ def _decode(name: str, data: bytes) -> Image.Image:
                 width, height = picture.size
                 raise FedcsoError(f"{name} is {width}×{height} pixels instead of {ORIGINAL_SIDE}×{ORIGINAL_SIDE}")
             return picture.convert("1", dither=Image.Dither.NONE)
-    except (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error) as error:
+    except NOT_PNG as error:
         raise FedcsoError(f"{name} is not a PNG picture ({error})") from error
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from fedcso.problems.classification import Classification, classification
 from fedcso.problems.invariant_logistic import InvariantLogistic, invariant_logistic
+from fedcso.problems.maml import MAML, maml
 from fedcso.problems.nested_quadratic import NestedQuadratic, nested_quadratic
 from fedcso.task import Task
 
@@ -11,7 +12,8 @@ PROBLEMS: dict[str, Callable[..., Task]] = {
     "invariant_logistic": invariant_logistic,
     "nested_quadratic": nested_quadratic,
     "classification": classification,
+    "maml": maml,
 }
 """By name, the function that makes a problem and its data; its arguments are the command line's options."""
 
-__all__ = ["PROBLEMS", "Classification", "InvariantLogistic", "NestedQuadratic"]
+__all__ = ["MAML", "PROBLEMS", "Classification", "InvariantLogistic", "NestedQuadratic"]

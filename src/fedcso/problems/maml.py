@@ -16,7 +16,6 @@ exact. `first_order` leaves the second term out.
 Reference: Finn, Abbeel, Levine, Model-Agnostic Meta-Learning for Fast Adaptation of Deep Networks, ICML 2017.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,9 +23,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from fedcso.datasets import load_characters
+from fedcso.datasets.characters import spread, with_rotations
 from fedcso.errors import FedcsoError, require_count, require_positive
+from fedcso.models.conv4 import Conv4
 from fedcso.models.functional import Functional
 from fedcso.problem import Problem
+from fedcso.streams import DATA, stream
+from fedcso.task import Task, with_plan
 from fedcso.tree import Tree, add_scaled, index, leaves, map_leaves, stack, unflatten_like
 
 
@@ -200,6 +204,49 @@ def _variable(x: Tree) -> Tree:
     return map_leaves(lambda leaf: leaf.detach().requires_grad_(), x)
 
 
-def pooled(clients: Sequence[torch.Tensor]) -> torch.Tensor:
-    """All clients' classes in one place."""
-    return torch.cat(list(clients))
+@with_plan(rounds=20, local_steps=10, outer_batch=1, inner_batch=1, evaluate_every=5)
+def maml(
+    data: str = "glyphs",
+    clients: int = 16,
+    ways: int = 5,
+    shots: int = 1,
+    queries: int = 15,
+    inner_rate: float = 0.4,
+    inner_steps: int = 1,
+    first_order: bool = False,
+    filters: int = 64,
+    pooling: bool = False,
+    rotations: bool = False,
+    test_tasks: int = 600,
+    validation_tasks: int = 100,
+    data_seed: int = 0,
+) -> Task:
+    """Few-shot learning of characters, spread over clients (Section 5.2, Figures 2 and 3).
+
+    Args:
+        data: glyphs (embedded) or omniglot (see: fedcso data get omniglot)
+        clients: N, over which the training characters are spread disjointly
+        ways: classes in a task
+        shots: support samples of each class when evaluated; those in training are the plan's inner_batch
+        queries: query images of each class
+        inner_rate: λ, the step size of the adaptation
+        inner_steps: steps of the adaptation in training; evaluation takes 3
+        first_order: leave out the second derivatives, which is not MAML but cheaper
+        filters: of each of the network's four convolutions
+        pooling: max-pooling instead of strided convolutions, about six times the cost
+        rotations: characters turned by 90, 180 and 270 degrees as further training classes
+        test_tasks: tasks of unseen characters that are reported on
+        validation_tasks: tasks of other unseen characters, by which settings are chosen
+        data_seed: decides who holds which characters, and the tasks to evaluate on
+    """
+    characters = load_characters(data)
+    problem = MAML(
+        Conv4(ways, filters, pooling), ways, queries, inner_rate, inner_steps=inner_steps, first_order=first_order
+    )
+    train = with_rotations(characters.train) if rotations else characters.train
+    return Task(
+        problem,
+        spread(train, clients, data_seed),
+        test=problem.episodes(characters.test, test_tasks, shots, stream(data_seed, DATA, 0)),
+        validation=problem.episodes(characters.validation, validation_tasks, shots, stream(data_seed, DATA, 1)),
+    )
