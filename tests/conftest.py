@@ -1,4 +1,7 @@
-"""How all tests run: one torch thread each, and property tests that try the same examples every time."""
+"""How all tests run: one torch thread each, prepared data kept with the tests, the same property tests every time."""
+
+import os
+from pathlib import Path
 
 import torch
 from hypothesis import settings
@@ -7,3 +10,6 @@ torch.set_num_threads(1)
 
 settings.register_profile("fedcso", derandomize=True, deadline=None, max_examples=50, database=None)
 settings.load_profile("fedcso")
+
+# Not in the user's own cache; kept from one run of the tests to the next.
+os.environ["FEDCSO_CACHE"] = str(Path(__file__).parent.parent / ".pytest_cache" / "fedcso")

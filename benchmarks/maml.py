@@ -1,0 +1,62 @@
+"""One local step of federated MAML against the ordinary loop.
+
+    python -m benchmarks.maml
+
+16 clients, one 5-way-1-shot task each with 15 query images a class, conv4 strided, FCSG. The ordinary loop adapts with
+`create_graph=True` and calls `backward` on the query loss, client after client, once with torch's default threads and
+once with a single one.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch.func import functional_call
+
+from benchmarks.timing import describe_machine, interleave, report
+from fedcso.algorithms import FCSG
+from fedcso.engines import threads
+from fedcso.models.conv4 import Conv4
+from fedcso.plan import Plan
+from fedcso.problems import MAML
+from fedcso.streams import stream
+
+CLIENTS, WAYS, QUERIES, STEPS, RATE = 16, 5, 15, 2, 0.4
+
+
+def ordinary_loop(clients: list[torch.Tensor], intra_op: int) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(intra_op)
+    network = Conv4(WAYS)
+    support_labels, query_labels = torch.arange(WAYS), torch.arange(WAYS).repeat_interleave(QUERIES)
+    for _ in range(STEPS):
+        for data in clients:
+            chosen = torch.randperm(len(data))[:WAYS]
+            images = data[chosen][:, torch.randperm(data.shape[1])].float().unsqueeze(2) / 255
+            parameters = {name: p.detach().requires_grad_() for name, p in network.named_parameters()}
+            loss = F.cross_entropy(functional_call(network, parameters, images[:, QUERIES]), support_labels)
+            slopes = torch.autograd.grad(loss, list(parameters.values()), create_graph=True)
+            adapted = {name: p - RATE * g for (name, p), g in zip(parameters.items(), slopes, strict=True)}
+            query = functional_call(network, adapted, images[:, :QUERIES].flatten(0, 1))
+            gradients = torch.autograd.grad(F.cross_entropy(query, query_labels), list(parameters.values()))
+            parameters = {n: p - 0.1 * g for (n, p), g in zip(parameters.items(), gradients, strict=True)}
+    torch.set_num_threads(before)
+
+
+def main() -> None:
+    describe_machine()
+    rng = stream(0, 0, 0)
+    clients = [torch.randint(0, 256, (40, 20, 28, 28), generator=rng, dtype=torch.uint8) for _ in range(CLIENTS)]
+    problem = MAML(Conv4(WAYS), WAYS, QUERIES, RATE)
+    plan = Plan(rounds=1, local_steps=STEPS, outer_batch=1, inner_batch=1)
+    default = torch.get_num_threads()
+    timings = interleave(
+        {
+            f"ordinary loop, {default} torch threads": (lambda: ordinary_loop(clients, default), STEPS),
+            "ordinary loop, 1 torch thread": (lambda: ordinary_loop(clients, 1), STEPS),
+            "threads engine": (lambda: threads.run(FCSG(0.1), problem, clients, plan), STEPS),
+        }
+    )
+    report("One local step of 16 clients", timings, "ordinary loop, 1 torch thread", "step")
+
+
+if __name__ == "__main__":
+    main()
