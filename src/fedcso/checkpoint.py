@@ -34,12 +34,13 @@ def encode(tree: Tree, tensors: dict[str, torch.Tensor], seen: dict[int, str]) -
             seen[id(tree)] = name = str(len(tensors))
             tensors[name] = tree.detach().cpu().contiguous().clone()
         return seen[id(tree)]
-    if isinstance(tree, dict):
+    if isinstance(tree, dict) and all(isinstance(key, str) for key in tree):
         return {"dict": {key: encode(child, tensors, seen) for key, child in tree.items()}}
     if type(tree) in (tuple, list):
         return {type(tree).__name__: [encode(child, tensors, seen) for child in tree]}
     raise FedcsoError(
-        f"a model of type {type(tree).__name__} can't be saved; build it of tensors in dicts, tuples, lists"
+        f"a model of type {type(tree).__name__} can't be saved; build it of tensors in dicts (with text as keys), "
+        "tuples and lists"
     )
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -28,7 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         if arguments[0] not in COMMANDS:
             raise UnknownName("command", arguments[0], COMMANDS)
-        return int(_command(arguments[0]).main(arguments[1:]))
+        code = int(_command(arguments[0]).main(arguments[1:]))
+        sys.stdout.flush()
+        return code
     except (FedcsoError, UsageError) as error:
         print(f"fedcso: {error}", file=sys.stderr)
         return INTERRUPTED if isinstance(error, Interrupted) else BAD_INPUT
@@ -36,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("fedcso: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone, as `| head` does
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:  # no space, no permission: nothing a traceback would explain
         print(f"fedcso: {error}", file=sys.stderr)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from fedcso.metrics import mean_and_interval
-from fedcso.results import METRICS, TITLES
+from fedcso.results import TITLES, has, metric_names
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; lines and markers do it in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8A8A")
@@ -54,7 +54,7 @@ def curve(axes: Axes, rows: Sequence[dict[str, Any]], metric: str, label: str, n
 
 def curves(metrics: Sequence[dict[str, Any]], title: str) -> Figure:
     """Every metric in a panel of its own, every algorithm a curve."""
-    names = [m for m in METRICS if any(row.get(m) not in (None, "") for row in metrics)]
+    names = [m for m in metric_names(metrics) if any(has(row, m) for row in metrics)]
     if len(names) > 1 and "loss" in names:
         names = [m for m in names if m != "train_loss"]
     figure = Figure(figsize=(4.4 * len(names), 3.4), layout="constrained")
@@ -62,7 +62,7 @@ def curves(metrics: Sequence[dict[str, Any]], title: str) -> Figure:
     algorithms = list(dict.fromkeys(row["algorithm"] for row in metrics))
     for axes, metric in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
         for number, name in enumerate(algorithms):
-            rows = [row for row in metrics if row["algorithm"] == name and row.get(metric) not in (None, "")]
+            rows = [row for row in metrics if row["algorithm"] == name and has(row, metric)]
             curve(axes, rows, metric, name, number)
         finish(axes, metric)
     return figure
@@ -79,7 +79,7 @@ def finish(axes: Axes, metric: str, legend: bool = True) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
     axes.grid(True, alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    if legend:
+    if legend and axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=8)
 
 

@@ -37,9 +37,10 @@ class RunFolder:
         """A new folder `<date>_<name>_<hash>`; it appears with settings and environment, or not at all."""
         text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
         stamp = time.strftime("%Y-%m-%d_%H%M%S")
-        digest = hashlib.sha256((text + stamp + str(os.getpid())).encode()).hexdigest()[:6]
         root.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
+        # The temporary name is like no other's: two runs in the same second get folders of their own.
+        digest = hashlib.sha256((text + stamp + temporary.name).encode()).hexdigest()[:6]
         os.chmod(temporary, 0o755)
         try:
             atomic.write(temporary / "config.yaml", text)
@@ -55,7 +56,8 @@ class RunFolder:
     @classmethod
     def open(cls, path: Path) -> "RunFolder":
         """A folder that is there; refuses what is none."""
-        if not (path / "config.yaml").is_file() or not (path / "status.json").is_file():
+        whole = all((path / name).is_file() for name in ("config.yaml", "status.json"))
+        if path.name.startswith(".new-") or not whole:
             raise FedcsoError(f"{path} is not a run folder (it has no config.yaml and status.json)")
         return cls(path)
 
@@ -78,7 +80,7 @@ class RunFolder:
 
     def config(self) -> dict[str, Any]:
         """The settings of the run, complete."""
-        return dict(yaml.safe_load((self.path / "config.yaml").read_text()))
+        return read_yaml(self.path / "config.yaml", "settings")
 
     def environment(self) -> dict[str, Any]:
         """What it ran on."""
@@ -92,6 +94,17 @@ class RunFolder:
     def mark(self, status: str) -> None:
         """Set the status."""
         self.write("status.json", json.dumps({"status": status}))
+
+
+def read_yaml(path: Path, what: str) -> dict[str, Any]:
+    """The settings in a YAML file; what is wrong with it is told in a line."""
+    try:
+        content = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise FedcsoError(f"{what}: {path} can't be read: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise FedcsoError(f"{what}: {path} must hold lines `name: value`")
+    return content
 
 
 def environment(config: dict[str, Any], data: dict[str, str]) -> dict[str, Any]:

@@ -46,6 +46,10 @@ class Parser(jsonargparse.ArgumentParser):
             return f"unknown option {unknown[1]!r}{hint} (see: {self.prog} --help)"
         for kind, words in _KINDS.items():
             message = message.replace(f"Expected a {kind}", f"must be {words}")
+        union = re.search(r"Does not validate against any of the Union subtypes.*Given value: (.*)", message)
+        if union:
+            wanted = "a number" if "'float'" in message and "'str'" not in message else "one of the kinds in --help"
+            message = message[: union.start()] + f"must be {wanted}, not {union[1]}"
         message = re.sub(r"Expected a typing\.Literal\[(.*?)\]", r"must be one of \1", message)
         message = re.sub(r"\. Got value: (.*)", r", not \1", message)
         field = re.search(r"""(?:Parser key|argument) ["']?(?:--)?([\w.]+)["']?:\s*(.*)""", message)
@@ -80,7 +84,7 @@ def normalised(arguments: Sequence[str]) -> list[str]:
     return [fix(argument) for argument in arguments]
 
 
-def seeds(value: Any) -> list[int]:
+def seeds(field: str, value: Any) -> list[int]:
     """`3` for the seeds 0, 1, 2; or the seeds themselves: `5,6,7`."""
     try:
         if isinstance(value, str):
@@ -91,5 +95,5 @@ def seeds(value: Any) -> list[int]:
     except (TypeError, ValueError):
         chosen = []
     if not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen):
-        raise InvalidValue("seeds", value, "a number of seeds (3 for 0, 1, 2), or different seeds: 5,6,7")
+        raise InvalidValue(field, value, "a number of seeds (3 for 0, 1, 2), or different seeds: 5,6,7")
     return chosen

@@ -23,7 +23,7 @@ class Plan:
     """m, inner samples per outer sample."""
     initial_batch: int | None = None
     """B, outer samples of the very first estimate; b if not given."""
-    participation: float | int = 1.0
+    participation: int | float = 1.0
     """How many clients take part in a round, drawn by seed: a fraction (float) or a number (int)."""
     weights: Literal["uniform", "size"] = "uniform"
     """How clients count in averages: all alike as in the paper, or by the size of their data."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from fedcso.costs import Costs
 from fedcso.metrics import mean_and_interval
 from fedcso.study import Results
 from fedcso.task import Task
@@ -22,6 +23,20 @@ TITLES = {
     "gradient_norm": "true gradient norm ‖∇F(x)‖",
     "train_loss": "training loss",
 }
+
+
+BOOKKEEPING = frozenset({"algorithm", "seed", "round", "step", "seconds", *Costs().as_dict()})
+
+
+def metric_names(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """The metrics in some rows: the usual ones in their order, then a problem's own."""
+    there = [key for key in dict.fromkeys(key for row in rows for key in row) if key not in BOOKKEEPING]
+    return [name for name in METRICS if name in there] + [name for name in there if name not in METRICS]
+
+
+def has(row: dict[str, Any], metric: str) -> bool:
+    """True if a row has a value of a metric."""
+    return row.get(metric) not in (None, "")
 
 
 def runs(results: Results, seeds: Sequence[int]) -> Iterator[tuple[str, int, Trace]]:
@@ -97,8 +112,8 @@ def summary(metrics: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         broken = sum(r["round"] < rounds for r in final)
         if broken:
             line["broke off"] = broken
-        for metric in METRICS:
-            values = [float(r[metric]) for r in final if r.get(metric) not in (None, "")]
+        for metric in metric_names(final):
+            values = [float(r[metric]) for r in final if has(r, metric)]
             if values:
                 line[metric] = Estimate(*mean_and_interval(values))
         line["rounds"] = int(final[0]["round"])

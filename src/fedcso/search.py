@@ -2,7 +2,8 @@
 
 import importlib
 import logging
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,12 @@ def require_optuna() -> Any:
         raise FedcsoError("a search needs Optuna: pip install 'fedcso[sweep]' (a --grid does not)") from error
 
 
-def optimise(database: Path, name: str, ranges: Sequence[str], trials: int, evaluate: Evaluate) -> None:
-    """Try `trials` points of the ranges (`learning_rate=0.001:0.1`, searched on a logarithmic scale)."""
+def optimise(
+    database: Path, name: str, ranges: dict[str, tuple[float, float]], trials: int, evaluate: Evaluate
+) -> None:
+    """Try `trials` points of the ranges, searched on a logarithmic scale."""
     optuna = require_optuna()
     optuna.logging.set_verbosity(logging.WARNING)
-    bounds = {text.partition("=")[0]: _bounds(text) for text in ranges}
     study = optuna.create_study(
         storage=f"sqlite:///{database}",
         study_name=name,
@@ -39,17 +41,18 @@ def optimise(database: Path, name: str, ranges: Sequence[str], trials: int, eval
         if not trial.state.is_finished():
             study.tell(trial.number, value)
     while len(study.get_trials(deepcopy=False)) < trials:
-        trial = study.ask({k: optuna.distributions.FloatDistribution(a, b, log=True) for k, (a, b) in bounds.items()})
+        trial = study.ask({k: optuna.distributions.FloatDistribution(a, b, log=True) for k, (a, b) in ranges.items()})
         study.tell(trial, evaluate(trial.number, trial.params))
 
 
-def _bounds(text: str) -> tuple[float, float]:
+def parse_range(text: str) -> tuple[str, tuple[float, float]]:
+    """`NAME=LOW:HIGH` as a name and its bounds."""
     name, _, values = text.partition("=")
     low, colon, high = values.partition(":")
     try:
         bounds = float(low), float(high)
     except ValueError:
         bounds = 0.0, 0.0
-    if not colon or not 0 < bounds[0] < bounds[1]:
+    if not colon or not 0 < bounds[0] < bounds[1] < math.inf:
         raise InvalidValue("search", text, f"{name}=LOW:HIGH with 0 < LOW < HIGH")
-    return bounds
+    return name, bounds

@@ -1,19 +1,22 @@
 """What a run is told: options and YAML files become one flat configuration, and that becomes objects."""
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import yaml
+import torch
 from jsonargparse import SUPPRESS, ActionConfigFile  # type: ignore[attr-defined]
 
 from fedcso.algorithm import Algorithm
 from fedcso.algorithms import ALGORITHMS
 from fedcso.engines import ENGINES
-from fedcso.errors import FedcsoError
+from fedcso.errors import FedcsoError, InvalidValue, require, require_count
 from fedcso.estimator import ESTIMATORS
+from fedcso.folder import read_yaml
 from fedcso.parser import Parser, seeds
 from fedcso.plan import Plan
 from fedcso.specs import (
@@ -28,7 +31,7 @@ from fedcso.specs import (
 )
 from fedcso.study import Study, Unit
 from fedcso.task import Task, plan_defaults
-from fedcso.tracking import TRACKERS
+from fedcso.tracking import TRACKERS, require_tracker
 
 Config = dict[str, Any]
 
@@ -47,6 +50,7 @@ def read(
     if arguments[:1] in (["--help"], ["-h"]):
         arguments = ["invariant_logistic", "--help"]  # the options of a problem, to show some
     problem = _problem_of(arguments)
+    maker = task_maker(problem)
     summary, _, examples = description.partition("\n")
     parser = Parser(
         prog=f"fedcso {command} {problem}",
@@ -54,34 +58,53 @@ def read(
         description=summary,
         epilog=examples.strip(),
     )
-    _add_options(parser, command, problem, task_maker(problem))
+    _add_options(parser, command, problem, maker)
     extend(parser)
     if not arguments[0].startswith("-"):
         arguments = arguments[1:]
     values = parser.parse_args(arguments).as_dict()
     values.pop("config", None)
-    values |= {"command": command, "problem": problem, "seeds": seeds(values["seeds"])}
+    if values["problem"] != problem:
+        raise InvalidValue("problem", values["problem"], f"{problem!r}, as named first, or left out")
+    values |= {"command": command, "algorithm": values["algorithm"] or MAIN, "seeds": seeds("seeds", values["seeds"])}
     config = {key: value for key, value in values.items() if value is not None}
+    _check(config)
+    return config
+
+
+def _check(config: Config) -> None:
+    """Mistakes that would show later show now, before anything is made."""
     algorithms_of(config)
     plan_of(config)
-    return config
+    require_count("checkpoint_rounds", config["checkpoint_rounds"], least=0)
+    require("checkpoint_seconds", config["checkpoint_seconds"], lambda s: s >= 0, "at least 0")
+    name = config.get("name", "run")
+    require("name", name, lambda n: re.fullmatch(r"[\w.=-]+", n), "made of letters, digits and - _ . =")
+    try:
+        torch.empty(0, device=config["device"])
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise InvalidValue("device", config["device"], f"a torch device that is here ({reason})") from None
+    require_tracker(config["track"])
 
 
 def _problem_of(arguments: list[str]) -> str:
     """The problem that a command line or its configuration file names."""
     if arguments and not arguments[0].startswith("-"):
+        for option, following in pairwise(arguments):
+            if option == "--config":
+                read_yaml(Path(following), "config")
         return arguments[0]
     for place, option in enumerate(arguments):
         name, _, value = option.partition("=")
         following = arguments[place + 1] if place + 1 < len(arguments) else ""
         if name != "--config":
             continue
+        if not (value or following):
+            raise FedcsoError("config: expected one argument, a YAML file")
         path = Path(value or following)
-        try:
-            content = yaml.safe_load(path.read_text())
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise FedcsoError(f"config: {path} can't be read: {error}") from error
-        if isinstance(content, dict) and isinstance(content.get("problem"), str):
+        content = read_yaml(path, "config")
+        if isinstance(content.get("problem"), str):
             return str(content["problem"])
         raise FedcsoError(f"config: {path} does not say which problem it is for; add a line `problem: NAME`")
     raise FedcsoError("which problem? Name it first, as in: fedcso run invariant_logistic (fedcso list shows all)")
@@ -95,18 +118,22 @@ def _add_options(parser: Parser, command: str, problem: str, maker: TaskMaker) -
     group.add_argument(
         "--algorithm",
         nargs="+",
-        default=MAIN,
+        action="extend",
+        default=[],
         metavar="NAME",
-        help="methods: NAME or 'NAME(option=value, …)'",
+        help=f"methods: NAME or 'NAME(option=value, …)'; by default {', '.join(MAIN)}",
     )
     group.add_argument("--seeds", type=list[int] | int | str, default=3, help="how many seeds, or which ones: 5,6,7")
     group = parser.add_argument_group("hyper-parameters, for every chosen method that has them")
     for name in HYPER:
         owners = [known for known, kind in ALGORITHMS.items() if name in hyper_parameters(kind)]
-        group.add_argument(f"--{name}", type=str, metavar="VALUE", help=f"of {', '.join(owners)}")
+        group.add_argument(f"--{name}", type=float | int | str, metavar="VALUE", help=f"of {', '.join(owners)}")
     parser.add_class_arguments(Plan, as_group=True)
     parser.set_defaults(plan_defaults(maker))
-    parser.add_function_arguments(maker, as_group=True)
+    try:
+        parser.add_function_arguments(maker, as_group=True)
+    except ValueError as error:  # an argument without a type, or named like an option of fedcso's own
+        raise FedcsoError(f"problem: the arguments of {problem} can't be options: {error}") from error
     group = parser.add_argument_group("how it is carried out")
     group.add_argument("--engine", choices=list(ENGINES), default="simulation", help="where clients live")
     group.add_argument("--estimator", choices=list(ESTIMATORS), default="plain", help="of the gradient")
@@ -126,7 +153,8 @@ def plan_of(config: Config) -> Plan:
 def task_of(config: Config) -> Task:
     """The problem and its data."""
     maker = task_maker(config["problem"])
-    return make_task(maker, {name: config[name] for name in inspect.signature(maker).parameters if name in config})
+    options = {name: config[name] for name in inspect.signature(maker).parameters if name in config}
+    return make_task(config["problem"], maker, options)
 
 
 def algorithms_of(config: Config) -> dict[str, Algorithm]:

@@ -77,9 +77,8 @@ def parse_values(name: str, text: str) -> list[Any]:
     try:
         nodes = ast.parse(f"[{text}]", mode="eval").body
     except SyntaxError:
-        nodes = ast.List([])
-    assert isinstance(nodes, ast.List)
-    if not nodes.elts:
+        nodes = None
+    if not isinstance(nodes, ast.List) or not nodes.elts:
         raise InvalidValue(name, text, "values separated by commas")
     return [_value(name, node) for node in nodes.elts]
 
@@ -104,11 +103,14 @@ def _value(name: str, node: ast.expr) -> Any:
                 *(ast.literal_eval(a) for a in node.args),
                 **{str(k.arg): ast.literal_eval(k.value) for k in node.keywords},
             )
-        except (TypeError, ValueError) as error:
+        except ValueError as error:
+            reason = str(error) if isinstance(error, InvalidValue) else "its arguments are numbers"
+            raise InvalidValue(name, ast.unparse(node), f"called rightly: {reason}") from error
+        except TypeError as error:
             raise InvalidValue(name, ast.unparse(node), f"called rightly: {error}") from error
     try:
         return ast.literal_eval(node)
-    except ValueError:
+    except (TypeError, ValueError):
         raise InvalidValue(name, ast.unparse(node), _VALUES) from None
 
 
@@ -119,8 +121,8 @@ def task_maker(name: str) -> TaskMaker:
     """
     if name in PROBLEMS:
         return PROBLEMS[name]
-    where, colon, attribute = name.rpartition(":")
-    if not colon:
+    where, _, attribute = name.rpartition(":")
+    if not where:
         raise UnknownName("problem", name, [*PROBLEMS, "path.py:name", "module:name"])
     module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
     if not hasattr(module, attribute):
@@ -165,15 +167,21 @@ def _line_in(path: Path, error: BaseException) -> str:
     """Where in the user's file it happened."""
     trace, line = error.__traceback__, ""
     while trace:
-        if Path(trace.tb_frame.f_code.co_filename) == path:
+        if Path(trace.tb_frame.f_code.co_filename).resolve() == path.resolve():
             line = f", line {trace.tb_lineno},"
         trace = trace.tb_next
     return line
 
 
-def make_task(maker: TaskMaker, options: dict[str, Any]) -> Task:
+def make_task(name: str, maker: TaskMaker, options: dict[str, Any]) -> Task:
     """Call a task function; what it returns must be a task."""
-    task = maker(**options)
+    try:
+        task = maker(**options)
+    except FedcsoError:
+        raise
+    except Exception as error:
+        path = Path(name.rpartition(":")[0] or name)
+        raise FedcsoError(f"problem: {name}{_line_in(path, error)} raised {type(error).__name__}: {error}") from error
     if not isinstance(task, Task):
         raise InvalidValue("problem", type(task).__name__, "a fedcso.Task, or a function that returns one")
     return task

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 
 from fedcso.problem import Problem
@@ -37,17 +38,24 @@ class Task:
 
 
 def _feed(fingerprint: Any, value: Any) -> None:
+    """Add a value's content, whatever it is made of, so that it is the same in every process."""
     if isinstance(value, torch.Tensor):
         fingerprint.update(f"{value.dtype}{tuple(value.shape)}".encode())
-        fingerprint.update(value.detach().cpu().contiguous().numpy().tobytes())
+        fingerprint.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    elif isinstance(value, np.ndarray) and value.dtype != object:
+        fingerprint.update(f"{value.dtype}{value.shape}".encode())
+        fingerprint.update(np.ascontiguousarray(value).tobytes())
     elif isinstance(value, dict):
         for key, child in value.items():
             fingerprint.update(str(key).encode())
             _feed(fingerprint, child)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, list | tuple | np.ndarray):
         fingerprint.update(f"[{len(value)}".encode())
         for child in value:
             _feed(fingerprint, child)
+    elif hasattr(value, "__dict__") and not callable(value):
+        fingerprint.update(type(value).__qualname__.encode())
+        _feed(fingerprint, vars(value))
     else:
         fingerprint.update(repr(value).encode())
 

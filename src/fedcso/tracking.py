@@ -1,6 +1,7 @@
 """One small interface to experiment trackers, off by default; adapters for those that are installed."""
 
 import importlib
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -53,8 +54,17 @@ def _module(name: str, tracker: str) -> Any:
         raise FedcsoError(f"the tracker {tracker!r} needs {name}: pip install 'fedcso[track]'") from error
 
 
+def require_tracker(tracker: str) -> None:
+    """Refuse a tracker that is not installed."""
+    if tracker in _MODULES:
+        _module(_MODULES[tracker], tracker)
+
+
+_MODULES = {"tensorboard": "torch.utils.tensorboard", "mlflow": "mlflow", "wandb": "wandb"}
+
+
 def _tensorboard(folder: Path) -> Tracker:
-    module = _module("torch.utils.tensorboard", "tensorboard")
+    module = _module(_MODULES["tensorboard"], "tensorboard")
     writer = module.SummaryWriter(str(folder / "tensorboard"))
 
     def write(run: str, metrics: dict[str, float], round: int) -> None:
@@ -71,7 +81,9 @@ def _mlflow(folder: Path) -> Tracker:
     mlflow.start_run(run_name=folder.name)
 
     def write(run: str, metrics: dict[str, float], round: int) -> None:
-        mlflow.log_metrics({f"{run}/{key}": value for key, value in metrics.items()}, step=round)
+        # MLflow allows but a few marks in names; brackets and commas are not among them.
+        name = re.sub(r"[^\w./ :-]", "_", run)
+        mlflow.log_metrics({f"{name}/{key}": value for key, value in metrics.items()}, step=round)
 
     return Forward(write, mlflow.end_run)
 

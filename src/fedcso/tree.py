@@ -18,6 +18,8 @@ Tree = Any
 
 Weight = float | torch.Tensor
 
+LARGEST = torch.finfo(torch.float32).max
+
 
 def map_leaves(fn: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
     """Apply `fn` to corresponding leaves of one or several trees of the same structure."""
@@ -113,6 +115,8 @@ def add_scaled(a: Tree, b: Tree, weight: Weight) -> Tree:
     """a + weight·b. The weight is a number, or one number per leading index (a grid)."""
     if isinstance(weight, torch.Tensor):
         return map_leaves(lambda p, q: torch.addcmul(p, q, _aligned(weight, p)), a, b)  # type: ignore[arg-type]
+    if abs(weight) > LARGEST:
+        weight = math.copysign(math.inf, weight)  # torch refuses numbers that single precision can't hold
     return map_leaves(lambda p, q: torch.add(p, q, alpha=weight), a, b)
 
 

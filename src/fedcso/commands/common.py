@@ -8,11 +8,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from fedcso.errors import FedcsoError
 from fedcso.folder import RunFolder
 from fedcso.parser import Parser
 from fedcso.progress import display
 from fedcso.results import cell
 from fedcso.study import Interrupted, Results, Study
+from fedcso.task import Task
 from fedcso.tracking import TRACKERS
 
 FAILED = 1
@@ -47,6 +49,14 @@ def _logging_to(folder: RunFolder) -> Iterator[None]:
         log.info("ended")
         log.removeHandler(handler)
         handler.close()
+
+
+def same_data(folder: RunFolder, task: Task) -> Task:
+    """The task, if its data are those that the run in the folder began with."""
+    began, now = folder.environment()["data"].get("digest"), task.digest()
+    if began != now:
+        raise FedcsoError(f"{folder.path} was begun on other data (digest {began}, now {now}); start a new run instead")
+    return task
 
 
 def conclude(folder: RunFolder, table: Sequence[dict[str, Any]], found: Results) -> int:

@@ -17,7 +17,7 @@ from fedcso.errors import FedcsoError, UnknownName
 from fedcso.folder import RunFolder
 from fedcso.metrics import mean_and_interval
 from fedcso.recorded import metrics_of
-from fedcso.results import METRICS, Estimate, summary
+from fedcso.results import Estimate, has, metric_names, summary
 
 HELP = "runs side by side: mean ± interval, paired differences"
 
@@ -46,33 +46,34 @@ def main(arguments: list[str]) -> int:
 
 
 def _merged(folders: list[RunFolder]) -> list[dict[str, Any]]:
-    """All rows; a method that occurs in several folders is told apart by the folder's name."""
-    tables = {folder: metrics_of(folder) for folder in folders}
+    """All rows; a method that occurs in several folders is told apart by the folder's name, or its whole path."""
+    tables = {str(folder.path): metrics_of(folder) for folder in folders}
+    names = {path: Path(path).name for path in tables}
+    if len(set(names.values())) < len(names):
+        names = {path: path for path in tables}
     owners: dict[str, set[str]] = {}
-    for folder, rows in tables.items():
+    for path, rows in tables.items():
         for row in rows:
-            owners.setdefault(row["algorithm"], set()).add(folder.path.name)
-    return [
-        row
-        | {
-            "algorithm": f"{row['algorithm']} [{folder.path.name}]"
-            if len(owners[row["algorithm"]]) > 1
-            else row["algorithm"]
-        }
-        for folder, rows in tables.items()
-        for row in rows
-    ]
+            owners.setdefault(row["algorithm"], set()).add(path)
+
+    def label(row: dict[str, Any], path: str) -> str:
+        return f"{row['algorithm']} [{names[path]}]" if len(owners[row["algorithm"]]) > 1 else str(row["algorithm"])
+
+    return [row | {"algorithm": label(row, path)} for path, rows in tables.items() for row in rows]
 
 
 def differences(rows: list[dict[str, Any]], metric: str | None, baseline: str | None) -> list[dict[str, Any]]:
     """Of every other method against the baseline, over the seeds both have."""
-    there = [name for name in METRICS if rows[0].get(name) not in (None, "")]
-    if metric is not None and metric not in rows[0]:
+    there = [name for name in metric_names(rows) if all(any(has(r, name) for r in some) for some in _by_method(rows))]
+    if metric is not None and metric not in there:
         raise UnknownName("metric", metric, there)
+    if not there:
+        raise FedcsoError("these runs have no metric in common")
     metric = metric or there[0]
     last: dict[str, dict[Any, float]] = {}
     for row in rows:
-        last.setdefault(row["algorithm"], {})[row["seed"]] = float(row[metric])
+        if has(row, metric):
+            last.setdefault(row["algorithm"], {})[row["seed"]] = float(row[metric])
     if baseline is not None and baseline not in last:
         raise UnknownName("baseline", baseline, last)
     base = baseline or next(iter(last))
@@ -92,3 +93,10 @@ def differences(rows: list[dict[str, Any]], metric: str | None, baseline: str | 
             }
         )
     return table
+
+
+def _by_method(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    methods: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        methods.setdefault(row["algorithm"], []).append(row)
+    return list(methods.values())

@@ -19,7 +19,10 @@ def main(arguments: list[str]) -> int:
     parser = simple_parser("resume", str(__doc__))
     parser.add_argument("folder", help="the run folder")
     folder = RunFolder.open(Path(parser.parse_args(arguments).folder))
-    command = folder.config().get("command")
+    config = folder.config()
+    command = config.get("command")
+    if command != "reproduce" and "problem" not in config:
+        raise FedcsoError(f"{folder.path / 'config.yaml'} does not say which problem it is for")
     module = importlib.import_module(f"fedcso.commands.{command}") if command in ("run", "sweep", "reproduce") else None
     if module is None:
         raise FedcsoError(f"{folder.path / 'config.yaml'}: command = {command!r} is none that can be resumed")

@@ -13,7 +13,7 @@ examples:
 from pathlib import Path
 
 from fedcso import outputs, settings
-from fedcso.commands.common import carry_out, conclude
+from fedcso.commands.common import carry_out, conclude, same_data
 from fedcso.estimator import ESTIMATORS
 from fedcso.folder import RunFolder
 from fedcso.settings import Config
@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
 def resume(folder: RunFolder, task: Task | None = None) -> int:
     """Carry out what is left of a run."""
     config = folder.config()
-    task = task or settings.task_of(config)
+    task = task or same_data(folder, settings.task_of(config))
     study = settings.study_of(config, _units(config, task), folder.path)
     seeds = config["seeds"]
 

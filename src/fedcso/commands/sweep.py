@@ -11,6 +11,7 @@ examples:
 """
 
 import itertools
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,16 @@ import yaml
 
 from fedcso import outputs, results, settings
 from fedcso.algorithm import Algorithm
-from fedcso.commands.common import carry_out, conclude, show
-from fedcso.errors import FedcsoError, InvalidValue, UnknownName
+from fedcso.commands.common import carry_out, conclude, same_data, show
+from fedcso.errors import FedcsoError, InvalidValue, UnknownName, require_count
 from fedcso.estimator import ESTIMATORS
 from fedcso.folder import RunFolder
-from fedcso.metrics import HIGHER_IS_BETTER, mean_and_interval
-from fedcso.parser import Parser
-from fedcso.search import optimise, require_optuna
+from fedcso.metrics import HIGHER_IS_BETTER, evaluate, mean_and_interval
+from fedcso.parser import Parser, seeds
+from fedcso.search import optimise, parse_range, require_optuna
 from fedcso.settings import Config
 from fedcso.specs import parse_values
+from fedcso.streams import START, stream
 from fedcso.study import Unit
 from fedcso.task import Task
 from fedcso.trace import Trace
@@ -39,12 +41,37 @@ def main(arguments: list[str]) -> int:
     config = settings.read("sweep", str(__doc__), arguments, _options)
     if bool(config["grid"]) == bool(config["search"]):
         raise FedcsoError("say what to try: --grid NAME=VALUE,VALUE (one or several), or --search NAME=LOW:HIGH")
-    points(config)  # mistakes show before a folder is made
-    if config["search"]:
-        require_optuna()
+    config["tuning_seeds"] = seeds("tuning_seeds", config["tuning_seeds"])
     task = settings.task_of(config)
+    _check(config, task)
     folder = RunFolder.create(Path(config["out"]), config.get("name") or "sweep", config, {"digest": task.digest()})
     return resume(folder, task)
+
+
+def _check(config: Config, task: Task) -> None:
+    """Mistakes show before a folder is made."""
+    require_count("trials", config["trials"])
+    tried = [algorithm for every in points(config).values() for algorithm in every]
+    if config["search"]:
+        require_optuna()
+        tried += [algorithm for spec in config["algorithm"] for algorithm in _corners(config, spec)]
+    for algorithm in tried:
+        algorithm.check(settings.plan_of(config), len(task.clients))
+    x = task.problem.init(stream(0, START, 0))
+    weights = [1.0] * len(task.clients)
+    (metrics,) = evaluate(task.problem, [x], task.validation, task.clients, weights)
+    if not metrics:
+        raise FedcsoError(f"the problem {config['problem']!r} has no validation data to choose by")
+    metric_of([*metrics, "train_loss"], config)
+
+
+def _corners(config: Config, spec: str) -> list[Algorithm]:
+    """A method at the low and at the high ends of the ranges that are searched."""
+    ranges = dict(parse_range(text) for text in config["search"])
+    own = {name: bounds for name, bounds in ranges.items() if name in settings.hyper_of(spec)}
+    if not own:
+        raise InvalidValue("search", config["search"], f"ranges for hyper-parameters of {spec}")
+    return [settings.algorithm_of(config, spec, {name: bounds[end] for name, bounds in own.items()}) for end in (0, 1)]
 
 
 def _options(parser: Parser) -> None:
@@ -53,7 +80,9 @@ def _options(parser: Parser) -> None:
     group.add_argument("--search", nargs="+", action="extend", default=[], metavar="NAME=LOW:HIGH", help="a range")
     group.add_argument("--trials", type=int, default=20, help="how many points a search tries")
     group.add_argument("--metric", help="what decides, on validation data; by default the first there is")
-    group.add_argument("--tuning_seeds", type=list[int], default=[1000, 1001, 1002], help="seeds of the tuning runs")
+    group.add_argument(
+        "--tuning_seeds", type=list[int] | int | str, default=[1000, 1001, 1002], help="seeds of the tuning runs"
+    )
 
 
 def points(config: Config) -> dict[str, list[Algorithm]]:
@@ -61,8 +90,10 @@ def points(config: Config) -> dict[str, list[Algorithm]]:
     axes: dict[str, list[Any]] = {}
     for text in config["grid"]:
         name, equals, values = text.partition("=")
-        if not equals or name not in settings.HYPER:
+        if name not in settings.HYPER:
             raise UnknownName("hyper-parameter", name, settings.HYPER)
+        if not equals:
+            raise InvalidValue("grid", text, "NAME=VALUE,VALUE")
         axes[name] = parse_values(name, values)
     every: dict[str, list[Algorithm]] = {}
     for spec in config["algorithm"]:
@@ -80,7 +111,7 @@ def points(config: Config) -> dict[str, list[Algorithm]]:
 def resume(folder: RunFolder, task: Task | None = None) -> int:
     """Carry out what is left of a sweep."""
     config = folder.config()
-    task = task or settings.task_of(config)
+    task = task or same_data(folder, settings.task_of(config))
     tried = _search(folder, config, task) if config["search"] else _grid(folder, config, task)
     chosen: dict[str, Algorithm] = {}
     table = []
@@ -106,9 +137,8 @@ Outcome = tuple[Algorithm, float, list[Trace]]
 
 
 def _grid(folder: RunFolder, config: Config, task: Task) -> dict[str, list[Outcome]]:
-    seeds = config["tuning_seeds"]
     units = [
-        _unit(config, task, f"tune {name} {number}", group, seeds, task.validation)
+        _unit(config, task, f"tune {name} {number}", group, config["tuning_seeds"], task.validation)
         for name, every in points(config).items()
         for number, group in enumerate(_stackable(every))
     ]
@@ -117,7 +147,7 @@ def _grid(folder: RunFolder, config: Config, task: Task) -> dict[str, list[Outco
     for unit in units:
         name = unit.name.split(" ", 1)[1].rsplit(" ", 1)[0]
         for algorithm, traces in zip(unit.algorithms, found[unit.name], strict=True):
-            tried.setdefault(name, []).append((algorithm, score(traces, config, task), traces))
+            tried.setdefault(name, []).append((algorithm, score(traces, config), traces))
     return tried
 
 
@@ -135,36 +165,33 @@ def _search(folder: RunFolder, config: Config, task: Task) -> dict[str, list[Out
     tried: dict[str, list[Outcome]] = {}
     for spec in config["algorithm"]:
 
-        def evaluate(number: int, values: dict[str, float], spec: str = spec) -> float:
+        def attempt(number: int, values: dict[str, float], spec: str = spec) -> float:
             algorithm = settings.algorithm_of(config, spec, values)
             unit = _unit(config, task, f"trial {number} {spec}", [algorithm], config["tuning_seeds"], task.validation)
             study = settings.study_of(config, [unit], folder.path)
             traces = carry_out(folder, study, config["track"])[unit.name][0]
-            value = score(traces, config, task)
+            value = score(traces, config)
             tried.setdefault(spec, []).append((algorithm, value, traces))
             return value
 
-        own = [text for text in config["search"] if text.partition("=")[0] in settings.hyper_of(spec)]
-        if not own:
-            raise InvalidValue("search", config["search"], f"ranges for hyper-parameters of {spec}")
-        optimise(folder.path / "optuna.db", spec, own, config["trials"], evaluate)
+        ranges = dict(parse_range(text) for text in config["search"])
+        own = {name: bounds for name, bounds in ranges.items() if name in settings.hyper_of(spec)}
+        optimise(folder.path / "optuna.db", spec, own, config["trials"], attempt)
     return tried
 
 
-def score(traces: list[Trace], config: Config, task: Task) -> float:
+def score(traces: list[Trace], config: Config) -> float:
     """The deciding metric at the end of the runs, mean over seeds, signed so that higher is better."""
     if any(trace.failure for trace in traces):
         return float("-inf")
-    metric = metric_of(traces[0], config)
-    if task.validation is None and "gradient_norm" not in traces[0].rows[-1]:
-        raise FedcsoError(f"the problem {config['problem']!r} has no validation data to choose by")
+    metric = metric_of(traces[0].rows[-1], config)
     mean, _ = mean_and_interval([trace.rows[-1][metric] for trace in traces])
     return mean if metric in HIGHER_IS_BETTER else -mean
 
 
-def metric_of(trace: Trace, config: Config) -> str:
-    """The metric that decides."""
-    there = [name for name in results.METRICS if name in trace.rows[-1]]
+def metric_of(names: Iterable[str], config: Config) -> str:
+    """The metric that decides, among those that there are."""
+    there = results.metric_names([dict.fromkeys(names)])
     metric = config.get("metric") or there[0]
     if metric not in there:
         raise UnknownName("metric", metric, there)
@@ -172,7 +199,7 @@ def metric_of(trace: Trace, config: Config) -> str:
 
 
 def _row(name: str, algorithm: Algorithm, traces: list[Trace], config: Config) -> dict[str, Any]:
-    metric = metric_of(traces[0], config)
+    metric = metric_of(traces[0].rows[-1], config)
     broken = [trace for trace in traces if trace.failure]
     value = results.Estimate(*mean_and_interval([trace.rows[-1][metric] for trace in traces]))
     options = {key: str(value) if callable(value) else f"{value:g}" for key, value in vars(algorithm).items()}

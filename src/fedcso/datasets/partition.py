@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from fedcso.errors import InvalidValue, require
+from fedcso.errors import InvalidValue, require, require_count
 
 
 def thirds(number: int, seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -18,6 +18,7 @@ def partition(labels: torch.Tensor, clients: int, alpha: float, seed: int) -> li
 
     Every client gets at least one example, whatever alpha: those left with nothing take one from the largest.
     """
+    require_count("clients", clients)
     require("alpha", alpha, lambda a: a >= 0, "at least 0 (0 for clients that are alike)")
     if clients > len(labels):
         raise InvalidValue("clients", clients, f"at most the {len(labels)} training examples there are")

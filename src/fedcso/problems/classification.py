@@ -14,7 +14,7 @@ from torch import nn
 
 from fedcso.datasets import Examples, load
 from fedcso.datasets.partition import partition, thirds
-from fedcso.errors import FedcsoError
+from fedcso.errors import FedcsoError, require_count
 from fedcso.models.functional import Functional
 from fedcso.problem import Problem
 from fedcso.task import Task
@@ -96,6 +96,7 @@ def classification(
         hidden: units of a hidden layer; 0 for a linear model
         data_seed: decides the split into clients, validation and test data
     """
+    require_count("hidden", hidden, least=0)
     examples = load(data)
     inputs, classes = examples.inputs.shape[1], int(examples.labels.max()) + 1
     layers = (

@@ -91,7 +91,7 @@ class InvariantLogistic(Problem):
         z_n ~ N(0, I/d). `unlike_points` h shifts and scales its points: μ_n ~ N(0, h² σ₁² I) and
         s_n = σ₁ exp(h z). With 0 all clients are alike, as in the paper.
         """
-        require_count("number", number)
+        require_count("clients", number)
         rng = stream(seed, DATA, 0)
 
         def normal() -> torch.Tensor:
@@ -216,6 +216,7 @@ def invariant_logistic(
         test_points: how many points the accuracy is measured on
         data_seed: decides x* and the test points; another seed than the runs'
     """
+    require_count("test_points", test_points)
     problem = InvariantLogistic(dimension, signal, noise, penalty, sharpness, draw_mean)
     sources = problem.clients(clients, seed=data_seed, unlike_truth=unlike_truth, unlike_points=unlike_points)
     return Task(

@@ -45,6 +45,7 @@ class NestedQuadratic(Problem):
 
     def centres(self, clients: int, heterogeneity: float = 0.5, seed: int = 0) -> list[torch.Tensor]:
         """Centres c_n ~ N(1, heterogeneity² I), one for each client."""
+        require_count("clients", clients)
         noise = torch.randn(clients, self.dimension, generator=stream(seed, DATA, 0), dtype=self.dtype)
         return list(1 + heterogeneity * noise)
 
