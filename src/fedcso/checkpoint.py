@@ -39,8 +39,8 @@ def encode(tree: Tree, tensors: dict[str, torch.Tensor], seen: dict[int, str]) -
     if type(tree) in (tuple, list):
         return {type(tree).__name__: [encode(child, tensors, seen) for child in tree]}
     raise FedcsoError(
-        f"a model of type {type(tree).__name__} can't be saved; build it of tensors in dicts (with text as keys), "
-        "tuples and lists"
+        f"a model of type {type(tree).__name__} can't be saved; build it of tensors in dicts, tuples, lists, "
+        "with text for keys"
     )
 
 

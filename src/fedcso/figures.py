@@ -25,7 +25,8 @@ def style(number: int) -> dict[str, Any]:
     return {
         "color": COLOURS[number % len(COLOURS)],
         "linestyle": LINES[number % len(LINES)],
-        "marker": MARKERS[number % len(MARKERS)],
+        # Shifted after every turn, so that line and marker together stay different for 64 curves.
+        "marker": MARKERS[(number + number // len(LINES)) % len(MARKERS)],
         "markersize": 4.5,
         "linewidth": 1.6,
     }

@@ -58,5 +58,5 @@ def mean_and_interval(values: Sequence[float], level: float = 0.95) -> tuple[flo
     mean = math.fsum(values) / n
     if n < 2:
         return mean, math.nan
-    variance = math.fsum((v - mean) ** 2 for v in values) / (n - 1)
+    variance = math.fsum((v - mean) * (v - mean) for v in values) / (n - 1)
     return mean, float(stats.t.ppf(0.5 + level / 2, n - 1)) * math.sqrt(variance / n)

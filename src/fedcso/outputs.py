@@ -28,7 +28,7 @@ def write_all(folder: RunFolder, found: Results, seeds: Sequence[int], task: Tas
     models = list(results.runs(found, seeds))
     folder.write("model-final.safetensors", _models(models, "last"))
     folder.write("model-best.safetensors", _models(models, "best"))
-    return write_report(folder, rows, title_of(folder))
+    return write_report(folder, rows, title_of(folder), folder.config()["rounds"])
 
 
 def title_of(folder: RunFolder) -> str:
@@ -37,9 +37,11 @@ def title_of(folder: RunFolder) -> str:
     return f"{config['problem']}, {config.get('clients', '')} clients".replace(",  clients", "")
 
 
-def write_report(folder: RunFolder, rows: list[dict[str, Any]], title: str) -> list[dict[str, Any]]:
+def write_report(
+    folder: RunFolder, rows: list[dict[str, Any]], title: str, rounds: int | None = None
+) -> list[dict[str, Any]]:
     """Figures, tables and the page, from the rows of metrics.csv; returns the summary table."""
-    table = results.summary(rows)
+    table = results.summary(rows, rounds)
     write_table(folder, table)
     figure = figures.curves(rows, title)
     png = figures.render(figure, "png")

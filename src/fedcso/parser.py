@@ -1,5 +1,6 @@
 """The command line's parser: jsonargparse, with dashes or underscores, and errors that help."""
 
+import json
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -26,7 +27,7 @@ class Parser(jsonargparse.ArgumentParser):
 
     def parse_args(self, args: Sequence[str] | None = None, *rest: Any, **more: Any) -> Any:  # type: ignore[override]
         """As ever, with dashes or underscores in the names of options."""
-        return super().parse_args(normalised(args or []), *rest, **more)
+        return super().parse_args(joined(normalised(args or [])), *rest, **more)
 
     def known(self) -> list[str]:
         """The names of all options."""
@@ -46,10 +47,11 @@ class Parser(jsonargparse.ArgumentParser):
             return f"unknown option {unknown[1]!r}{hint} (see: {self.prog} --help)"
         for kind, words in _KINDS.items():
             message = message.replace(f"Expected a {kind}", f"must be {words}")
-        union = re.search(r"Does not validate against any of the Union subtypes.*Given value: (.*)", message)
+        against = r"Does not validate against any of the Union subtypes.*?"
+        union = re.search(against + r"\[(.*?)\].*Given value: (.*)", message)
         if union:
-            wanted = "a number" if "'float'" in message and "'str'" not in message else "one of the kinds in --help"
-            message = message[: union.start()] + f"must be {wanted}, not {union[1]}"
+            wanted = "a number" if "'str'" not in union[1] else "of another kind, see --help"
+            message = message[: union.start()] + f"must be {wanted}, not {union[2]}"
         message = re.sub(r"Expected a typing\.Literal\[(.*?)\]", r"must be one of \1", message)
         message = re.sub(r"\. Got value: (.*)", r", not \1", message)
         field = re.search(r"""(?:Parser key|argument) ["']?(?:--)?([\w.]+)["']?:\s*(.*)""", message)
@@ -84,7 +86,32 @@ def normalised(arguments: Sequence[str]) -> list[str]:
     return [fix(argument) for argument in arguments]
 
 
-def seeds(field: str, value: Any) -> list[int]:
+SEVERAL = frozenset({"--algorithm", "--grid", "--search"})
+"""Options that take several values, at once or one by one."""
+
+
+def joined(arguments: list[str]) -> list[str]:
+    """The values of such options as one list each, so that none is lost where an option is given twice."""
+    values: dict[str, list[str]] = {}
+    rest: list[str] = []
+    place = rest
+    for argument in arguments:
+        option, equals, value = argument.partition("=")
+        if not argument.startswith("--"):
+            place.append(argument)
+        elif option in SEVERAL:
+            place = values.setdefault(option, [])
+            place += [value] if equals else []
+        else:
+            place = rest
+            place.append(argument)
+    for option, several in values.items():
+        if not several:
+            raise UsageError(f"{option[2:]}: expected at least one argument")
+    return rest + [part for option, several in values.items() for part in (option, json.dumps(several))]
+
+
+def seeds(value: Any, field: str = "seeds") -> list[int]:
     """`3` for the seeds 0, 1, 2; or the seeds themselves: `5,6,7`."""
     try:
         if isinstance(value, str):

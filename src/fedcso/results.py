@@ -96,15 +96,15 @@ class Estimate(NamedTuple):
         return f"{self.mean:{form}}" + ("" if math.isnan(self.half_width) else f" ± {self.half_width:{form}}")
 
 
-def summary(metrics: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def summary(metrics: Sequence[dict[str, Any]], rounds: int | None = None) -> list[dict[str, Any]]:
     """One row per algorithm: its last evaluation, mean ± interval over seeds, and what it cost per run.
 
-    A run that broke off counts with its last evaluation, and is counted as broken off.
+    A run that broke off, short of all `rounds`, counts with its last evaluation, and is counted as broken off.
     """
     last: dict[str, dict[Any, dict[str, Any]]] = {}
     for row in metrics:
         last.setdefault(row["algorithm"], {})[row["seed"]] = row
-    rounds = max(row["round"] for row in metrics)
+    rounds = rounds or max(row["round"] for row in metrics)
     table = []
     for name, by_seed in last.items():
         final = list(by_seed.values())

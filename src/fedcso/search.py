@@ -3,7 +3,7 @@
 import importlib
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,27 +22,31 @@ def require_optuna() -> Any:
         raise FedcsoError("a search needs Optuna: pip install 'fedcso[sweep]' (a --grid does not)") from error
 
 
-def optimise(
-    database: Path, name: str, ranges: dict[str, tuple[float, float]], trials: int, evaluate: Evaluate
-) -> None:
-    """Try `trials` points of the ranges, searched on a logarithmic scale."""
+def optimise(database: Path, name: str, ranges: Sequence[str], trials: int, evaluate: Evaluate) -> None:
+    """Try `trials` points of the ranges (`learning_rate=0.001:0.1`, searched on a logarithmic scale)."""
     optuna = require_optuna()
     optuna.logging.set_verbosity(logging.WARNING)
+    bounds = dict(parse_range(text) for text in ranges)
+    space = {key: optuna.distributions.FloatDistribution(*ends, log=True) for key, ends in bounds.items()}
     study = optuna.create_study(
-        storage=f"sqlite:///{database}",
-        study_name=name,
-        direction="maximize",
-        sampler=optuna.samplers.TPESampler(seed=0),
-        load_if_exists=True,
+        storage=f"sqlite:///{database}", study_name=name, direction="maximize", load_if_exists=True
     )
-    # A trial that was cut off is still marked as running: it is carried out before anything new.
+    done = 0
     for trial in study.get_trials(deepcopy=False):
+        if trial.params.keys() != space.keys():
+            if not trial.state.is_finished():  # cut off before it had its values
+                study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+            continue
         value = evaluate(trial.number, trial.params)
-        if not trial.state.is_finished():
+        if not trial.state.is_finished():  # cut off while it ran
             study.tell(trial.number, value)
-    while len(study.get_trials(deepcopy=False)) < trials:
-        trial = study.ask({k: optuna.distributions.FloatDistribution(a, b, log=True) for k, (a, b) in ranges.items()})
+        done += 1
+    while done < trials:
+        # Seeded anew for every trial, so that the next suggestion depends on the study alone, not on this process.
+        study.sampler = optuna.samplers.TPESampler(seed=done)
+        trial = study.ask(space)
         study.tell(trial, evaluate(trial.number, trial.params))
+        done += 1
 
 
 def parse_range(text: str) -> tuple[str, tuple[float, float]]:

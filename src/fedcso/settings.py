@@ -66,10 +66,15 @@ def read(
     values.pop("config", None)
     if values["problem"] != problem:
         raise InvalidValue("problem", values["problem"], f"{problem!r}, as named first, or left out")
-    values |= {"command": command, "algorithm": values["algorithm"] or MAIN, "seeds": seeds("seeds", values["seeds"])}
+    values |= {"command": command, "algorithm": as_list(values["algorithm"]), "seeds": seeds(values["seeds"])}
     config = {key: value for key, value in values.items() if value is not None}
     _check(config)
     return config
+
+
+def as_list(value: list[str] | str) -> list[str]:
+    """A single name in a file counts as a list of one."""
+    return [value] if isinstance(value, str) else value
 
 
 def _check(config: Config) -> None:
@@ -117,11 +122,10 @@ def _add_options(parser: Parser, command: str, problem: str, maker: TaskMaker) -
     group = parser.add_argument_group("methods")
     group.add_argument(
         "--algorithm",
-        nargs="+",
-        action="extend",
-        default=[],
+        type=list[str] | str,
+        default=MAIN,
         metavar="NAME",
-        help=f"methods: NAME or 'NAME(option=value, …)'; by default {', '.join(MAIN)}",
+        help="methods: NAME or 'NAME(option=value, …)'",
     )
     group.add_argument("--seeds", type=list[int] | int | str, default=3, help="how many seeds, or which ones: 5,6,7")
     group = parser.add_argument_group("hyper-parameters, for every chosen method that has them")
@@ -154,7 +158,7 @@ def task_of(config: Config) -> Task:
     """The problem and its data."""
     maker = task_maker(config["problem"])
     options = {name: config[name] for name in inspect.signature(maker).parameters if name in config}
-    return make_task(config["problem"], maker, options)
+    return make_task(maker, options, config["problem"])
 
 
 def algorithms_of(config: Config) -> dict[str, Algorithm]:

@@ -150,11 +150,12 @@ def _load_module(name: str) -> Any:
 def _load_file(path: Path) -> Any:
     if not path.is_file():
         raise FedcsoError(f"problem: there is no file {path}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = f"fedcso_own_{path.stem}"  # not the bare stem: an own statistics.py must not hide Python's
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None  # a .py file always has a spec and a loader
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # dataclasses look their module up
+    sys.modules[name] = module  # dataclasses look their module up
     try:
         spec.loader.exec_module(module)
     except Exception as error:
@@ -173,7 +174,7 @@ def _line_in(path: Path, error: BaseException) -> str:
     return line
 
 
-def make_task(name: str, maker: TaskMaker, options: dict[str, Any]) -> Task:
+def make_task(maker: TaskMaker, options: dict[str, Any], name: str = "problem") -> Task:
     """Call a task function; what it returns must be a task."""
     try:
         task = maker(**options)

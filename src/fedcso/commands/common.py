@@ -71,9 +71,9 @@ def conclude(folder: RunFolder, table: Sequence[dict[str, Any]], found: Results)
 
 def show(table: Sequence[dict[str, Any]], title: str | None = None) -> None:
     """A table on the terminal, or as plain text in a pipe."""
-    console = Console()
+    console = Console(markup=False)  # square brackets are part of names here
     if not console.is_terminal:
-        console = Console(width=max(console.width, 220))
+        console = Console(markup=False, width=max(console.width, 220))
     columns = list(dict.fromkeys(key for row in table for key in row))
     grid = Table(title=title, title_justify="left")
     for number, column in enumerate(columns):

@@ -22,7 +22,12 @@ def main(arguments: list[str]) -> int:
     for path in parser.parse_args(arguments).folder:
         folder = RunFolder.open(Path(path))
         rows = metrics_of(folder)
-        table = outputs.write_report(folder, rows, outputs.title_of(folder))
+        table = outputs.write_report(folder, rows, outputs.title_of(folder), _all_rounds(folder))
         show(table, title=f"{folder.path} ({folder.status})")
         print(f"report  {folder.path / 'report.html'}")
     return 0
+
+
+def _all_rounds(folder: RunFolder) -> int | None:
+    """How many rounds runs should have, once they are over: with fewer they broke off."""
+    return folder.config().get("rounds") if folder.status in ("done", "failed") else None

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fedcso import outputs, settings
 from fedcso.commands.common import carry_out, conclude, same_data
+from fedcso.engine import Job
 from fedcso.estimator import ESTIMATORS
 from fedcso.folder import RunFolder
 from fedcso.settings import Config
@@ -52,7 +53,7 @@ def _units(config: Config, task: Task) -> list[Unit]:
     plan = settings.plan_of(config)
     units = []
     for name, algorithm in settings.algorithms_of(config).items():
-        algorithm.check(plan, len(task.clients))
+        Job(algorithm, task.problem, task.clients, plan)  # refuses what does not go together
         units.append(
             Unit(
                 name,

@@ -20,6 +20,7 @@ import yaml
 from fedcso import outputs, results, settings
 from fedcso.algorithm import Algorithm
 from fedcso.commands.common import carry_out, conclude, same_data, show
+from fedcso.engine import Job
 from fedcso.errors import FedcsoError, InvalidValue, UnknownName, require_count
 from fedcso.estimator import ESTIMATORS
 from fedcso.folder import RunFolder
@@ -39,9 +40,10 @@ HELP = "choose hyper-parameters on validation data: a grid or a search"
 def main(arguments: list[str]) -> int:
     """A new sweep."""
     config = settings.read("sweep", str(__doc__), arguments, _options)
+    config |= {name: settings.as_list(config[name]) for name in ("grid", "search")}
     if bool(config["grid"]) == bool(config["search"]):
         raise FedcsoError("say what to try: --grid NAME=VALUE,VALUE (one or several), or --search NAME=LOW:HIGH")
-    config["tuning_seeds"] = seeds("tuning_seeds", config["tuning_seeds"])
+    config["tuning_seeds"] = seeds(config["tuning_seeds"], "tuning_seeds")
     task = settings.task_of(config)
     _check(config, task)
     folder = RunFolder.create(Path(config["out"]), config.get("name") or "sweep", config, {"digest": task.digest()})
@@ -56,7 +58,7 @@ def _check(config: Config, task: Task) -> None:
         require_optuna()
         tried += [algorithm for spec in config["algorithm"] for algorithm in _corners(config, spec)]
     for algorithm in tried:
-        algorithm.check(settings.plan_of(config), len(task.clients))
+        Job(algorithm, task.problem, task.clients, settings.plan_of(config))  # refuses what does not go together
     x = task.problem.init(stream(0, START, 0))
     weights = [1.0] * len(task.clients)
     (metrics,) = evaluate(task.problem, [x], task.validation, task.clients, weights)
@@ -76,8 +78,8 @@ def _corners(config: Config, spec: str) -> list[Algorithm]:
 
 def _options(parser: Parser) -> None:
     group = parser.add_argument_group("what is tried, and what decides")
-    group.add_argument("--grid", nargs="+", action="extend", default=[], metavar="NAME=V,V", help="values to try")
-    group.add_argument("--search", nargs="+", action="extend", default=[], metavar="NAME=LOW:HIGH", help="a range")
+    group.add_argument("--grid", type=list[str] | str, default=[], metavar="NAME=V,V", help="values to try")
+    group.add_argument("--search", type=list[str] | str, default=[], metavar="NAME=LOW:HIGH", help="a range")
     group.add_argument("--trials", type=int, default=20, help="how many points a search tries")
     group.add_argument("--metric", help="what decides, on validation data; by default the first there is")
     group.add_argument(
@@ -94,7 +96,7 @@ def points(config: Config) -> dict[str, list[Algorithm]]:
             raise UnknownName("hyper-parameter", name, settings.HYPER)
         if not equals:
             raise InvalidValue("grid", text, "NAME=VALUE,VALUE")
-        axes[name] = parse_values(name, values)
+        axes.setdefault(name, []).extend(parse_values(name, values))
     every: dict[str, list[Algorithm]] = {}
     for spec in config["algorithm"]:
         own = [name for name in axes if name in settings.hyper_of(spec)]
@@ -174,8 +176,7 @@ def _search(folder: RunFolder, config: Config, task: Task) -> dict[str, list[Out
             tried.setdefault(spec, []).append((algorithm, value, traces))
             return value
 
-        ranges = dict(parse_range(text) for text in config["search"])
-        own = {name: bounds for name, bounds in ranges.items() if name in settings.hyper_of(spec)}
+        own = [text for text in config["search"] if parse_range(text)[0] in settings.hyper_of(spec)]
         optimise(folder.path / "optuna.db", spec, own, config["trials"], attempt)
     return tried
 
