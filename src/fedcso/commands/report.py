@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fedcso import outputs
 from fedcso.commands.common import show, simple_parser
+from fedcso.errors import FedcsoError
 from fedcso.folder import RunFolder
 from fedcso.recorded import metrics_of
 
@@ -21,6 +22,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("folder", nargs="+", help="run folders")
     for path in parser.parse_args(arguments).folder:
         folder = RunFolder.open(Path(path))
+        if "problem" not in folder.config():
+            raise FedcsoError(
+                f"{folder.path} is a reproduction; make its figures anew with: fedcso resume {folder.path}"
+            )
         rows = metrics_of(folder)
         table = outputs.write_report(folder, rows, outputs.title_of(folder), _all_rounds(folder))
         show(table, title=f"{folder.path} ({folder.status})")

@@ -1,0 +1,69 @@
+"""`fedcso report`: figures, tables and the page again, from the metrics alone."""
+
+import pytest
+
+from tests.command_line import (
+    FINE,
+    INTERRUPTED,
+    LOGISTIC,
+    QUADRATIC,
+    call,
+    contents,
+    interrupt_after,
+    run,
+    without_drawing,
+)
+
+MADE_ANEW = ["curves.png", "curves.pdf", "table.csv", "table.md", "table.tex", "report.html"]
+
+
+def test_what_was_deleted_is_made_again_as_it_was(tmp_path):
+    folder = run("run", *QUADRATIC, "--algorithm", "FCSG", "SCAFFOLD", out=tmp_path)
+    before = {name: (folder / name).read_bytes() for name in MADE_ANEW}
+    for name in MADE_ANEW:
+        (folder / name).unlink()
+    outcome = call("report", folder)
+    assert outcome.code == FINE
+    assert str(folder / "report.html") in outcome.out
+    for name in MADE_ANEW:
+        assert (folder / name).read_bytes() == before[name], name
+
+
+@pytest.fixture
+def blank(tmp_path, monkeypatch):
+    without_drawing(monkeypatch)
+    return tmp_path
+
+
+def test_it_does_not_need_checkpoints_or_models(blank):
+    folder = run("run", *QUADRATIC, out=blank)
+    before = contents(folder)
+    for path in [*folder.glob("*.safetensors"), *folder.glob("checkpoints/*/*/*")]:
+        path.unlink()
+    assert call("report", folder).code == FINE
+    assert {name: contents(folder)[name] for name in MADE_ANEW} == {name: before[name] for name in MADE_ANEW}
+
+
+def test_several_folders_are_reported_in_turn(blank):
+    several = [run("run", *QUADRATIC, out=blank / "a"), run("run", *LOGISTIC, out=blank / "b")]
+    outcome = call("report", *several)
+    assert outcome.code == FINE
+    for folder in several:
+        assert f"{folder} (done)" in outcome.out
+
+
+def test_an_unfinished_run_has_a_report_too(blank, monkeypatch):
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, rounds=2, unit="FCSG-M")
+        folder = run("run", *LOGISTIC, out=blank, code=INTERRUPTED)
+    assert not (folder / "report.html").exists()
+    outcome = call("report", folder)
+    assert outcome.code == FINE
+    assert f"{folder} (interrupted)" in outcome.out
+    assert "<td>FCSG-M</td>" in (folder / "report.html").read_text()
+
+
+def test_a_sweep_has_a_report_too(blank):
+    options = ["--algorithm", "FCSG", "--grid", "learning_rate=0.1,0.01", "--tuning-seeds", "[7]"]
+    folder = run("sweep", *QUADRATIC, *options, out=blank)
+    assert call("report", folder).code == FINE

@@ -1,0 +1,99 @@
+"""Splits: disjoint, complete, and something for every client, however unlike they are."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedcso.datasets.partition import partition, thirds
+from fedcso.errors import InvalidValue
+
+labels = st.lists(st.integers(0, 4), min_size=1, max_size=40).map(torch.tensor)
+alphas = st.sampled_from([0.0, 1e-6, 1e-3, 0.1, 1.0, 100.0, 1e6]) | st.floats(1e-6, 1e6)
+
+
+@given(st.data(), labels, alphas, st.integers(0, 3))
+def test_it_ends_is_disjoint_and_complete_and_leaves_no_client_without(data, labels, alpha, seed):
+    clients = data.draw(st.integers(1, len(labels)))
+    shares = partition(labels, clients, alpha, seed)
+    assert len(shares) == clients
+    assert all(len(share) >= 1 for share in shares)
+    assert sorted(torch.cat(shares).tolist()) == list(range(len(labels)))
+
+
+@pytest.mark.parametrize("alpha", [1e-300, 1e-6, 1e6, 1e300])
+def test_extreme_concentrations_end(alpha):
+    many = torch.arange(1000) % 10
+    shares = partition(many, 100, alpha, seed=0)
+    assert sorted(torch.cat(shares).tolist()) == list(range(1000))
+    assert min(map(len, shares)) >= 1
+
+
+@given(labels, alphas, st.integers(0, 3))
+def test_as_many_clients_as_examples_get_one_each(labels, alpha, seed):
+    assert [len(share) for share in partition(labels, len(labels), alpha, seed)] == [1] * len(labels)
+
+
+@given(labels, alphas, st.integers(1, 5))
+def test_more_clients_than_examples_are_refused(labels, alpha, more):
+    clients = len(labels) + more
+    with pytest.raises(InvalidValue, match=f"clients = {clients} .* at most the {len(labels)} training examples"):
+        partition(labels, clients, alpha, seed=0)
+
+
+@pytest.mark.parametrize("alpha", [-1.0, -1e-9, float("nan")])
+def test_a_concentration_below_zero_is_refused(alpha):
+    with pytest.raises(InvalidValue, match="alpha = "):
+        partition(torch.zeros(5), 2, alpha, seed=0)
+
+
+@pytest.mark.parametrize("clients", [0, -1])
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_no_clients_are_refused(clients, alpha):
+    with pytest.raises(InvalidValue, match=f"clients = {clients}"):
+        partition(torch.zeros(5), clients, alpha, seed=0)
+
+
+BALANCED = torch.arange(2000) % 4
+
+
+def mean_largest_share(alpha):
+    """How much of a client's data is of its most frequent class, on average."""
+    shares = partition(BALANCED, 20, alpha, seed=0)
+    return sum(float(BALANCED[share].bincount().max()) / len(share) for share in shares) / len(shares)
+
+
+def test_small_concentrations_make_clients_unlike_and_large_ones_alike():
+    assert mean_largest_share(0.01) > 0.9
+    assert mean_largest_share(1e6) < 0.3
+    assert mean_largest_share(0.01) > mean_largest_share(1.0) > mean_largest_share(100.0)
+
+
+def test_without_concentration_shares_are_equal_up_to_one():
+    sizes = {len(share) for share in partition(BALANCED[:1999], 20, 0.0, seed=0)}
+    assert sizes == {99, 100}
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+def test_the_seed_decides(alpha):
+    def made(seed):
+        return [share.tolist() for share in partition(BALANCED, 5, alpha, seed)]
+
+    assert made(1) == made(1)
+    assert made(1) != made(2)
+
+
+@given(st.integers(0, 500), st.integers(0, 3))
+def test_train_validation_and_test_are_disjoint_and_complete(number, seed):
+    parts = thirds(number, seed)
+    assert sorted(torch.cat(parts).tolist()) == list(range(number))
+    assert [len(part) for part in parts] == [
+        int(0.7 * number),
+        int(0.8 * number) - int(0.7 * number),
+        number - int(0.8 * number),
+    ]
+
+
+def test_another_seed_holds_other_examples_out():
+    assert thirds(100, 0)[2].tolist() == thirds(100, 0)[2].tolist()
+    assert thirds(100, 0)[2].tolist() != thirds(100, 1)[2].tolist()

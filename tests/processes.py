@@ -1,0 +1,64 @@
+"""Commands in processes of their own, which start at once: a server has imported everything, and forks."""
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+_SERVER = multiprocessing.get_context("forkserver")
+_SERVER.set_forkserver_preload(["fedcso.commands.run", "fedcso.commands.resume", "fedcso.cli"])
+
+
+def start(place: Path, *arguments: object, dies_at: int | None = None, draws: bool = True) -> BaseProcess:
+    """Begin a command in a folder; what it says goes to `said.txt` there.
+
+    With `dies_at` the process kills itself, by SIGKILL, before the file operation of that number. Drawing takes
+    longest by far, and may be left out.
+    """
+    process = _SERVER.Process(target=_command, args=(place, [str(a) for a in arguments], dies_at, draws))
+    process.start()
+    return process
+
+
+def end(process: BaseProcess) -> int:
+    """Wait; the exit code, or minus the number of the signal that ended it."""
+    process.join()
+    assert process.exitcode is not None
+    return process.exitcode
+
+
+def _command(place: Path, arguments: list[str], dies_at: int | None, draws: bool) -> None:
+    from fedcso import figures
+    from fedcso.cli import main
+
+    os.chdir(place)
+    with open("said.txt", "a") as said:
+        os.dup2(said.fileno(), sys.stdout.fileno())
+        os.dup2(said.fileno(), sys.stderr.fileno())
+    if not draws:
+        figures.render = lambda figure, kind: b""
+    if dies_at is not None:
+        _die_before_file_operation(dies_at)
+    sys.exit(main(arguments))
+
+
+def _die_before_file_operation(number: int) -> None:
+    """Everything by which a file becomes whole, gets its name or goes away is counted."""
+    count = 0
+
+    def counted(operation: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(*arguments: Any, **options: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return operation(*arguments, **options)
+
+        return wrapper
+
+    for name in ("fsync", "replace", "rename", "unlink"):
+        setattr(os, name, counted(getattr(os, name)))
