@@ -25,6 +25,7 @@ tests: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.invariant_logistic
 	$(BIN)/python -m benchmarks.threads
+	$(BIN)/python -m benchmarks.maml
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .

@@ -13,13 +13,13 @@ _SERVER = multiprocessing.get_context("forkserver")
 _SERVER.set_forkserver_preload(["fedcso.commands.run", "fedcso.commands.resume", "fedcso.cli"])
 
 
-def start(place: Path, *arguments: object, dies_at: int | None = None, draws: bool = True) -> BaseProcess:
+def start(place: Path, *arguments: object, dies_at: int | None = None) -> BaseProcess:
     """Begin a command in a folder; what it says goes to `said.txt` there.
 
-    With `dies_at` the process kills itself, by SIGKILL, before the file operation of that number. Drawing takes
-    longest by far, and may be left out.
+    Figures, which take longest by far, are left empty. With `dies_at` the process kills itself, by SIGKILL, before
+    the file operation of that number.
     """
-    process = _SERVER.Process(target=_command, args=(place, [str(a) for a in arguments], dies_at, draws))
+    process = _SERVER.Process(target=_command, args=(place, [str(a) for a in arguments], dies_at))
     process.start()
     return process
 
@@ -31,7 +31,7 @@ def end(process: BaseProcess) -> int:
     return process.exitcode
 
 
-def _command(place: Path, arguments: list[str], dies_at: int | None, draws: bool) -> None:
+def _command(place: Path, arguments: list[str], dies_at: int | None) -> None:
     from fedcso import figures
     from fedcso.cli import main
 
@@ -39,8 +39,7 @@ def _command(place: Path, arguments: list[str], dies_at: int | None, draws: bool
     with open("said.txt", "a") as said:
         os.dup2(said.fileno(), sys.stdout.fileno())
         os.dup2(said.fileno(), sys.stderr.fileno())
-    if not draws:
-        figures.render = lambda figure, kind: b""
+    figures.render = lambda figure, kind: b""
     if dies_at is not None:
         _die_before_file_operation(dies_at)
     sys.exit(main(arguments))

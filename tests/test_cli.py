@@ -14,9 +14,10 @@ from fedcso.commands import doctor, list
 from fedcso.datasets import CHARACTERS, DATASETS
 from fedcso.engines import ENGINES
 from fedcso.experiments import EXPERIMENTS
+from fedcso.folder import RunFolder
 from fedcso.problems import PROBLEMS
 from fedcso.schedules import SCHEDULES
-from tests.command_line import BROKE_OFF, FINE, INTERRUPTED, call
+from tests.command_line import BROKE_OFF, FINE, INTERRUPTED, QUADRATIC, call, folders
 
 HELP = ["--help", "-h", "help"]
 
@@ -133,13 +134,23 @@ def test_a_full_disk_is_told_in_a_line(monkeypatch):
     assert "No space left on device" in outcome.err
 
 
-def test_a_reader_that_has_gone_is_no_error(monkeypatch):
+def without_a_reader(monkeypatch, *arguments):
+    """Exit code and standard error of a command whose output no one reads, as of `fedcso … | true`."""
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # output is written at the very end, as for most people
-    process = subprocess.Popen(
-        [sys.executable, "-m", "fedcso", "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-m", "fedcso", *map(str, arguments)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     process.stdout.close()
     said = process.stderr.read()
     process.stderr.close()
-    assert process.wait() == FINE, said
-    assert said == ""
+    return process.wait(), said
+
+
+def test_a_reader_that_has_gone_is_no_error(monkeypatch):
+    assert without_a_reader(monkeypatch, "list") == (FINE, "")
+
+
+def test_a_run_whose_reader_has_gone_is_done_all_the_same(monkeypatch, tmp_path):
+    code, said = without_a_reader(monkeypatch, "run", *QUADRATIC, "--algorithm", "FCSG", "--out", tmp_path)
+    assert code == FINE, said
+    (folder,) = folders(tmp_path)
+    assert RunFolder(folder).status == "done"

@@ -38,7 +38,7 @@ def test_non_finite_says_where_and_when_and_what_to_do():
     message = str(NonFinite("gradient x.weight", client=3, round=4, step=17, seed=5))
     assert "gradient x.weight at client 3, round 4, step 17 (seed 5)" in message
     assert "smaller learning rate" in message
-    assert "on_nonfinite='drop'" in message
+    assert "on_nonfinite = 'drop'" in message
 
 
 def test_non_finite_survives_a_trip_between_processes():

@@ -81,9 +81,9 @@ def place(tmp_path):
 def whole(tmp_path):
     """Makes the run folder of a command that is left in peace."""
 
-    def make(command, **options):
+    def make(command):
         (tmp_path / "whole").mkdir()
-        assert processes.end(processes.start(tmp_path / "whole", *command, **options)) == FINE
+        assert processes.end(processes.start(tmp_path / "whole", *command)) == FINE
         return made_in(tmp_path / "whole")
 
     return make
@@ -110,17 +110,17 @@ MOMENTS = [*range(MARKING_IT, MARKING_IT + CHECKPOINTING + 2), 30, 50]
 
 @pytest.mark.parametrize("engine", COMMANDS)
 def test_killed_before_any_file_operation_it_ends_the_same(place, whole, engine):
-    command, drawing = COMMANDS[engine], {"draws": engine == "stacked"}
+    command = COMMANDS[engine]
     moments = MOMENTS if engine == "stacked" else MOMENTS[::3]
-    first = processes.start(place, *command, dies_at=MAKING_A_FOLDER + CHECKPOINTING, **drawing)
+    first = processes.start(place, *command, dies_at=MAKING_A_FOLDER + CHECKPOINTING)
     assert processes.end(first) == KILLED
     folder = made_in(place)
     for moment in moments:
-        assert processes.end(processes.start(place, "resume", folder, dies_at=moment, **drawing)) == KILLED
+        assert processes.end(processes.start(place, "resume", folder, dies_at=moment)) == KILLED
         assert status(folder) == "running"
-    assert processes.end(processes.start(place, "resume", folder, **drawing)) == FINE
+    assert processes.end(processes.start(place, "resume", folder)) == FINE
     assert status(folder) == "done"
-    assert_same_contents(folder, whole(command, **drawing))
+    assert_same_contents(folder, whole(command))
 
 
 def test_killed_at_any_time_it_ends_the_same(place, whole):
@@ -134,13 +134,13 @@ def test_killed_at_any_time_it_ends_the_same(place, whole):
     assert process.returncode == KILLED
     codes = []
     for _ in range(5):
-        process = processes.start(place, "resume", folder, draws=False)
+        process = processes.start(place, "resume", folder)
         time.sleep(rng.uniform(0.1, 0.4))
         process.kill()
         codes.append(processes.end(process))
     assert KILLED in codes
-    assert processes.end(processes.start(place, "resume", folder, draws=False)) == FINE
-    assert_same_contents(folder, whole(command, draws=False))
+    assert processes.end(processes.start(place, "resume", folder)) == FINE
+    assert_same_contents(folder, whole(command))
 
 
 @pytest.mark.parametrize("moment", range(1, MAKING_A_FOLDER + 1))
@@ -167,9 +167,9 @@ def test_ctrl_c_ends_with_130_and_says_how_to_go_on(place, whole):
     assert said.splitlines()[-1].endswith(f"To go on: fedcso resume {folder.relative_to(place)}")
     assert "Traceback" not in said
     assert status(folder) == "interrupted"
-    assert processes.end(processes.start(place, "resume", folder, draws=False)) == FINE
+    assert processes.end(processes.start(place, "resume", folder)) == FINE
     assert status(folder) == "done"
-    assert_same_contents(folder, whole(command, draws=False))
+    assert_same_contents(folder, whole(command))
 
 
 ENGINES = {
@@ -271,6 +271,18 @@ def test_with_damaged_checkpoints_it_ends_the_same(interrupted, every):
     assert outcome.code == FINE
     assert f"{damaged[-1]} is damaged" in outcome.err
     assert_same_contents(folder, expected)
+
+
+def test_what_killed_processes_left_half_written_is_cleared_away(interrupted):
+    folder, _ = interrupted("run", *LOGISTIC)
+    half_written = [
+        folder / ".metrics.csv.x7f2k9ab",
+        checkpoints(folder)[0].parent / ".0000001-0f.safetensors.ab12cd34",
+    ]
+    for path in half_written:
+        path.write_text("half of it")
+    assert call("resume", folder).code == FINE
+    assert not any(path.exists() for path in half_written)
 
 
 MISSING = {

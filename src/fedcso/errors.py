@@ -38,7 +38,7 @@ class NonFinite(FedcsoError, FloatingPointError):
         self.quantity, self.client, self.round, self.step, self.seed = quantity, client, round, step, seed
         super().__init__(
             f"non-finite {quantity} at client {client}, round {round}, step {step} (seed {seed}); "
-            "try a smaller learning rate, or Plan(on_nonfinite='drop') to leave such clients out of a round"
+            "try a smaller learning rate, or on_nonfinite = 'drop' to leave such clients out of a round"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -76,6 +76,10 @@ class RunFolder:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise FedcsoError(f"another process is at work in {self.path}; wait for it, or stop it first") from None
+            # What killed processes left half-written: no one else is here, so it is no one's.
+            for place in (self.path, *(self.path / "checkpoints").glob("**/")):
+                for leftover in place.glob(".*.*"):
+                    leftover.unlink(missing_ok=True)
             yield
 
     def config(self) -> dict[str, Any]:

@@ -228,7 +228,7 @@ def _note(traces: Sequence[Trace]) -> str:
     metric = next(name for name in ("accuracy", "average_precision", "loss", "train_loss") if name in row)
     value = sum(trace.rows[-1][metric] for trace in alive) / len(alive)
     size = (alive[0].costs.bytes_up + alive[0].costs.bytes_down) / 1e6
-    return f"{metric} {value:.4f}  {size:.2f} MB"
+    return f"{metric} {value:.4g}  {size:.2f} MB"
 
 
 @contextmanager

@@ -61,11 +61,11 @@ def same_data(folder: RunFolder, task: Task) -> Task:
 
 def conclude(folder: RunFolder, table: Sequence[dict[str, Any]], found: Results) -> int:
     """Show the table, say where everything is, and what broke off."""
+    broken = [trace for settings in found.values() for traces in settings for trace in traces if trace.failure]
+    folder.mark("failed" if broken else "done")  # before anything is shown: a reader that has gone is no failure
     show(table)
     for what, file in {"figure": "curves.png", "report": "report.html", "folder": ""}.items():
         print(f"{what}  {folder.path / file}")
-    broken = [trace for settings in found.values() for traces in settings for trace in traces if trace.failure]
-    folder.mark("failed" if broken else "done")
     return FAILED if broken else 0
 
 
@@ -80,7 +80,9 @@ def show(table: Sequence[dict[str, Any]], title: str | None = None) -> None:
         grid.add_column(column.replace("_", " "), justify="right" if number else "left")
     for row in table:
         grid.add_row(*(cell(row.get(column, "")) for column in columns))
-    console.print(grid)
+    with console.capture() as drawn:  # printed by Python, which tells of a broken pipe; rich would end the process
+        console.print(grid)
+    print(drawn.get(), end="")
 
 
 def simple_parser(command: str, description: str) -> Parser:

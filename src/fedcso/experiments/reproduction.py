@@ -84,8 +84,8 @@ def conclude(
     text = "\n".join(f"## {heading}\n\n{body}\n" for heading, body in sections.items())
     folder.write("reproduction.md", f"# {about.title}\n\n{text}")
 
+    folder.mark("done")
     show(table, title=about.title)
     for finding in findings:
         print(f"- {finding}")
     print(f"figures  {folder.path / pictures[0].name}.png …\nreport   {folder.path / 'report.html'}")
-    folder.mark("done")

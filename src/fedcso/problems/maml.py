@@ -196,7 +196,7 @@ class MAML(Problem):
         return {
             "loss": torch.stack(losses).mean(),
             "accuracy": accuracy.mean(),
-            "accuracy_interval": 1.96 * accuracy.std() / len(accuracies) ** 0.5,
+            "accuracy_interval": 1.96 * accuracy.std(correction=min(1, len(accuracy) - 1)) / len(accuracy) ** 0.5,
         }
 
 
