@@ -1,9 +1,8 @@
 """Hyper-parameters that are numbers, schedules or a grid of either."""
 
 import pytest
-import torch
 
-from fedcso.algorithm import at, complement, grid
+from fedcso.algorithm import at, grid
 from fedcso.algorithms import FCSG, FCSGM, BSpiderBoost
 from fedcso.errors import InvalidValue
 
@@ -11,11 +10,6 @@ from fedcso.errors import InvalidValue
 def test_a_schedule_is_asked_for_its_step_and_a_number_is_itself():
     assert at(lambda t: 10 * t, 3) == 30
     assert at(0.5, 3) == 0.5
-
-
-def test_complement():
-    assert complement(0.25) == 0.75
-    assert complement(torch.tensor([0.25, 1.0])).tolist() == [0.75, 0.0]
 
 
 def test_a_grid_holds_one_entry_per_setting_where_these_differ():

@@ -79,11 +79,6 @@ def at(schedule: Schedule, t: int) -> float | torch.Tensor:
     return schedule(t) if callable(schedule) else schedule
 
 
-def complement(weight: float | torch.Tensor) -> float | torch.Tensor:
-    """1 − weight."""
-    return 1 - weight
-
-
 def grid(algorithms: Sequence[Algorithm]) -> Algorithm:
     """Several settings of ONE method as a single one, whose numbers are tensors with an entry for each."""
     first = algorithms[0]

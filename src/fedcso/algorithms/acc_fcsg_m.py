@@ -13,7 +13,7 @@ Reference: Wu et al., Federated Conditional Stochastic Optimization, NeurIPS 202
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcso.algorithm import Algorithm, Schedule, State, at, complement
+from fedcso.algorithm import Algorithm, Schedule, State, at
 from fedcso.errors import require_fraction, require_positive
 from fedcso.estimator import Oracle
 from fedcso.problem import Batch
@@ -49,5 +49,5 @@ class AccFCSGM(Algorithm):
             u = gradient
         else:
             correction = subtract(u, oracle.grad(state.local["previous"], batch))
-            u = add_scaled(gradient, correction, complement(at(self.momentum, t)))
+            u = add_scaled(gradient, correction, 1 - at(self.momentum, t))
         return State({"x": oracle.move(x, u, at(self.learning_rate, t)), "u": u}, {"previous": x})
