@@ -79,11 +79,6 @@ def zeros_like(tree: Tree) -> Tree:
     return map_leaves(torch.zeros_like, tree)
 
 
-def detach(tree: Tree) -> Tree:
-    """The same values without their history."""
-    return map_leaves(lambda leaf: leaf.detach(), tree)
-
-
 def to_device(tree: Tree, device: torch.device | str) -> Tree:
     """Every leaf on `device`."""
     return map_leaves(lambda leaf: leaf.to(device), tree)
