@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from fedcso.tree import (
     add_scaled,
     average,
-    detach,
     index,
     is_finite,
     leaves,
@@ -93,11 +92,6 @@ def test_sizes_are_those_of_all_leaves():
 
 def test_zeros_and_difference():
     assert_close(subtract(nested(), nested()), zeros_like(nested()), tolerance=0.0)
-
-
-def test_detach_forgets_the_history():
-    x = torch.ones(2, requires_grad=True)
-    assert not detach({"x": 2 * x})["x"].requires_grad
 
 
 @given(numbers, numbers, st.floats(0, 1))
