@@ -51,7 +51,7 @@ SETTINGS: dict[str, Algorithm] = {
 def runs_on_one_machine_only(algorithm: Algorithm) -> bool:
     """True if the method refuses several clients with local steps."""
     try:
-        algorithm.check(Plan(local_steps=2), clients=2)
+        algorithm.check(Plan(local_steps=2), CASES["nested_quadratic"].problem, [None, None])
     except InvalidValue:
         return True
     return False

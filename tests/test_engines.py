@@ -26,6 +26,7 @@ from tests.helpers import (
     CLEARLY,
     ENGINES,
     NEVER,
+    SETTINGS,
     TOLERANCE,
     BoxedClock,
     Case,
@@ -280,19 +281,19 @@ class LooksAtValues(NestedQuadratic):
 @pytest.mark.parametrize("name", CASES)
 def test_small_models_are_stacked(name):
     case = CASES[name]
-    assert simulation.choose(case.problem, case.clients) == "stacked"
+    assert simulation.choose(SETTINGS["FCSG"], case.problem, case.clients) == "stacked"
 
 
 def test_large_models_get_threads():
     inputs = simulation.STACK_AT_MOST
     case = classification(features=inputs)
     large = Classification(nn.Linear(inputs, 3, dtype=torch.float64))
-    assert simulation.choose(large, case.clients) == "threads"
+    assert simulation.choose(SETTINGS["FCSG"], large, case.clients) == "threads"
 
 
 def test_what_can_not_be_batched_gets_threads():
     problem = LooksAtValues()
-    assert simulation.choose(problem, problem.centres(2)) == "threads"
+    assert simulation.choose(SETTINGS["FCSG"], problem, problem.centres(2)) == "threads"
 
 
 def test_an_estimator_that_can_not_be_batched_gets_threads():
@@ -301,8 +302,8 @@ def test_an_estimator_that_can_not_be_batched_gets_threads():
         return losses if losses.sum() >= 0 else -losses
 
     case = nested_quadratic()
-    assert simulation.choose(case.problem, case.clients, looks_at_values) == "threads"
-    assert simulation.choose(case.problem, case.clients, differentiated) == "stacked"
+    assert simulation.choose(SETTINGS["FCSG"], case.problem, case.clients, looks_at_values) == "threads"
+    assert simulation.choose(SETTINGS["FCSG"], case.problem, case.clients, differentiated) == "stacked"
 
 
 def engine_of(execution: str, case: Case) -> type:

@@ -57,7 +57,7 @@ def test_methods_keep_their_order_and_metrics_theirs():
     rows = [row("Z", loss=1.0, train_loss=2.0, accuracy=0.5), row("A", loss=1.0, train_loss=2.0, accuracy=0.5)]
     lines = results.summary(rows)
     assert [line["algorithm"] for line in lines] == ["Z", "A"]
-    assert [name for name in lines[0] if name in results.METRICS] == ["accuracy", "loss", "train_loss"]
+    assert [name for name in lines[0] if name in results.TITLES] == ["accuracy", "loss", "train_loss"]
 
 
 def test_a_metric_that_only_some_methods_have_is_left_out_for_the_others():
@@ -188,7 +188,7 @@ def test_clients_have_their_sizes_rounds_and_faults():
     case = helpers.classification(sizes=(3, 7))
     fault = NonFinite("loss", client=1, round=0, step=0, seed=0)
     found = {"A": [[trace(1.0, participation=[2, 1], dropped=[fault, fault])]]}
-    rows = results.client_rows(found, [4], Task(case.problem, case.clients))
+    rows = results.client_rows(found, [4], Task(case.problem, case.clients), measure=True)
     assert [(r["seed"], r["client"], r["size"], r["rounds"], r["dropped"]) for r in rows] == [
         (4, 0, 3, 2, 0),
         (4, 1, 7, 1, 2),

@@ -10,7 +10,7 @@ import torch
 from fedcso.errors import InvalidValue
 from fedcso.estimator import Oracle
 from fedcso.plan import Plan
-from fedcso.problem import Batch
+from fedcso.problem import Batch, Problem
 from fedcso.tree import Tree, Weight
 
 Schedule = float | torch.Tensor | Callable[[int], float]
@@ -46,6 +46,9 @@ class Algorithm(ABC):
     """False if `local` loses its meaning for a client that missed a round (such as the previous iterate);
     it is then forgotten, and `receive` starts anew."""
 
+    stacks: ClassVar[bool] = True
+    """False if clients' states differ in shape or are too large, so that they can't be stacked along leading axes."""
+
     def init(self, x: Tree) -> dict[str, Tree]:
         """What the server sends first."""
         return {"x": x}
@@ -70,8 +73,8 @@ class Algorithm(ABC):
         """How many outer samples step t needs: B at the start, b later."""
         return plan.initial if t == 0 else plan.outer_batch
 
-    def check(self, plan: Plan, clients: int) -> None:  # noqa: B027 - most methods take any plan
-        """Refuse plans that the method is not made for."""
+    def check(self, plan: Plan, problem: Problem, clients: Sequence[Any]) -> None:  # noqa: B027 - most take any
+        """Refuse plans, problems and data that the method is not made for."""
 
 
 def at(schedule: Schedule, t: int) -> float | torch.Tensor:

@@ -47,7 +47,7 @@ class Job:
         require("clients", number, lambda n: n >= 1, "at least one client's data")
         if isinstance(self.plan.participation, int) and self.plan.participation > number:
             raise InvalidValue("participation", self.plan.participation, f"at most the {number} clients there are")
-        self.algorithm.check(self.plan, number)
+        self.algorithm.check(self.plan, self.problem, self.clients)
 
     def weights(self, clients: Sequence[int]) -> list[float]:
         """How much each of the given clients counts (not normalised)."""

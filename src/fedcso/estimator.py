@@ -68,6 +68,8 @@ class Oracle:
         self.problem = problem
         self.estimator = estimator
         self.watch = watch
+        self.outer_count: int | None = None
+        """How many different ξ there are where the samples come from, for methods with a state for each."""
         self._outer_samples = self._inner_samples = self._gradients = 0
         self._formula = estimator is plain and has_closed_form(problem)
         self._lead = 0
@@ -85,6 +87,7 @@ class Oracle:
     def draw(self, data: Any, rng: torch.Generator, steps: int, b: int, m: int, device: str) -> Batch:
         """Samples for several steps of one client, counted."""
         self.count_draw(steps, b, m)
+        self.outer_count = self.problem.outer_count(data)
         batch: Batch = to_device(sample(self.problem, data, rng, steps, b, m), device)
         return batch
 
@@ -119,21 +122,18 @@ class Oracle:
         """∇F̂(x; ξ, B) + ∇r(x), averaged over the batch's ξ."""
         return self.value_and_grad(x, batch)[1]
 
-    def inner(self, x: Tree, batch: Batch) -> tuple[Tree, Callable[[Tree], Tree]]:
+    def inner(self, x: Tree, batch: Batch, each: bool = False) -> tuple[Tree, Callable[[Tree], Tree]]:
         """ĝ(x) averaged over the batch's ξ, and the chain rule y ↦ ∇ĝ(x)ᵀ∇f(y) + ∇r(x) at a y to choose.
 
         For methods that track the inner value (SCGD): the Jacobian of g is taken at x, the gradient of
-        f at the tracked y, paired for each ξ.
+        f at the tracked y, paired for each ξ. With `each`, both ĝ and y have a value for each ξ (SOX).
         """
         point = _variable(x)
         g_hat = self._lift(lambda x, batch: self.problem.inner(x, batch.xi, batch.eta))(point, batch)
 
         def chain(y: Tree) -> Tree:
-            tracked = map_leaves(
-                lambda value, like: value.detach().unsqueeze(self._lead).expand_as(like).requires_grad_(),
-                y,
-                g_hat,
-            )
+            y = y if each else map_leaves(lambda value, like: value.unsqueeze(self._lead).expand_as(like), y, g_hat)
+            tracked = _variable(y)
             losses = self._lift(lambda y, batch: self.problem.outer(y, batch.xi).mean(-1))(tracked, batch)
             downstream = _gradient(losses, tracked)
             pulled_back = sum(
@@ -144,7 +144,8 @@ class Oracle:
             self._account((losses + regular).detach(), gradient, batch)
             return gradient
 
-        return map_leaves(lambda leaf: leaf.detach().mean(self._lead), g_hat), chain
+        found = map_leaves(torch.Tensor.detach, g_hat)
+        return found if each else map_leaves(lambda leaf: leaf.mean(self._lead), found), chain
 
     def move(self, x: Tree, direction: Tree, step_size: Weight) -> Tree:
         """Π_X(x − α u)."""

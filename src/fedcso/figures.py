@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from fedcso.metrics import mean_and_interval
-from fedcso.results import TITLES, has, metric_names
+from fedcso.results import TITLES, curve_names, has
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; lines and markers do it in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8A8A")
@@ -55,9 +55,7 @@ def curve(axes: Axes, rows: Sequence[dict[str, Any]], metric: str, label: str, n
 
 def curves(metrics: Sequence[dict[str, Any]], title: str) -> Figure:
     """Every metric in a panel of its own, every algorithm a curve."""
-    names = [m for m in metric_names(metrics) if any(has(row, m) for row in metrics)]
-    if len(names) > 1 and "loss" in names:
-        names = [m for m in names if m != "train_loss"]
+    names = curve_names(metrics)
     figure = Figure(figsize=(4.4 * len(names), 3.4), layout="constrained")
     figure.suptitle(title, fontsize=11)
     algorithms = list(dict.fromkeys(row["algorithm"] for row in metrics))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from scipy import stats
@@ -12,6 +12,17 @@ from fedcso.tree import Tree, leaves, stack
 
 HIGHER_IS_BETTER = frozenset({"accuracy", "average_precision", "auroc"})
 """Metrics to be maximised; all others are losses or errors."""
+
+
+INTERVAL = "_interval"
+"""The half-width of a metric's own interval (over test tasks, say) has the metric's name with this behind it."""
+
+
+class ByClient(NamedTuple):
+    """Held-out data as a whole, and what each client measures at home."""
+
+    whole: Any
+    clients: Sequence[Any]
 
 
 def is_better(metric: str, value: float, earlier: Sequence[float]) -> bool:
@@ -42,8 +53,27 @@ def _measure(problem: Problem, x: Tree, test: Any, clients: Sequence[Any], weigh
             lead = torch.as_tensor(value).ndim
             metrics["loss"] = value
             metrics["gradient_norm"] = norm(gradient, lead)
-        metrics |= problem.evaluate(x, test)
-    return metrics
+        if not isinstance(test, ByClient):
+            return metrics | problem.evaluate(x, test)
+        return metrics | problem.evaluate(x, test.whole) | _mean_over_clients(at_clients(problem, x, test))
+
+
+def at_clients(problem: Problem, x: Tree, test: ByClient) -> list[dict[str, Any]]:
+    """The metrics of one model at each client."""
+    with torch.no_grad():
+        measured = [problem.evaluate(x, data) for data in test.clients]
+    return [{name: value for name, value in m.items() if not name.endswith(INTERVAL)} for m in measured]
+
+
+def _mean_over_clients(measured: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """`client_…`: every client counts alike, and one for whom a metric is undefined (nan) is left out of it."""
+    names = dict.fromkeys(name for metrics in measured for name in metrics)
+    return {
+        f"client_{name}": torch.stack(
+            [torch.as_tensor(m[name], dtype=torch.float64) for m in measured if name in m]
+        ).nanmean(0)
+        for name in names
+    }
 
 
 def norm(tree: Tree, lead: int = 0) -> torch.Tensor:

@@ -14,17 +14,19 @@ from fedcso.trace import Trace
 from fedcso.tree import named_leaves
 
 
-def write_metrics(folder: RunFolder, found: Results, seeds: Sequence[int], task: Task) -> list[dict[str, Any]]:
-    """metrics.csv and clients.csv, as far as the runs have come."""
+def write_metrics(
+    folder: RunFolder, found: Results, seeds: Sequence[int], task: Task, over: bool = False
+) -> list[dict[str, Any]]:
+    """metrics.csv and clients.csv, as far as the runs have come; clients measure the model when it is `over`."""
     rows = results.metric_rows(found, seeds)
     folder.write("metrics.csv", results.as_csv(rows))
-    folder.write("clients.csv", results.as_csv(results.client_rows(found, seeds, task)))
+    folder.write("clients.csv", results.as_csv(results.client_rows(found, seeds, task, measure=over)))
     return rows
 
 
 def write_all(folder: RunFolder, found: Results, seeds: Sequence[int], task: Task) -> list[dict[str, Any]]:
     """Everything; returns the summary table."""
-    rows = write_metrics(folder, found, seeds, task)
+    rows = write_metrics(folder, found, seeds, task, over=True)
     models = list(results.runs(found, seeds))
     folder.write("model-final.safetensors", _models(models, "last"))
     folder.write("model-best.safetensors", _models(models, "best"))

@@ -92,6 +92,14 @@ class Problem(ABC):
         """The nearest point of the closed convex set X; all of R^d by default."""
         return x
 
+    def outer_count(self, data: Any) -> int | None:
+        """How many different ξ a client has; None where they are drawn from a continuum, or by the billion."""
+        return None
+
+    def which(self, xi: Tree) -> torch.Tensor:
+        """Where `outer_count` is a number: which of a client's ξ each of these is, from 0."""
+        raise NotImplementedError
+
     def inner_samples(self, b: int, m: int) -> int:
         """How many inner samples a batch costs: b·m, less where they are shared or not needed."""
         return b * m

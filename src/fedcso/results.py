@@ -7,22 +7,24 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from fedcso.costs import Costs
-from fedcso.metrics import mean_and_interval
+from fedcso.metrics import INTERVAL, ByClient, at_clients, mean_and_interval
 from fedcso.study import Results
 from fedcso.task import Task
 from fedcso.trace import Trace
-
-METRICS = ("accuracy", "average_precision", "auroc", "loss", "gradient_norm", "train_loss")
-"""In the order in which people want to see them."""
 
 TITLES = {
     "accuracy": "test accuracy",
     "average_precision": "test average precision",
     "auroc": "test AUROC",
     "loss": "loss F(x)",
+    "client_accuracy": "accuracy, mean over clients",
+    "client_average_precision": "average precision, mean over clients",
+    "client_auroc": "AUROC, mean over clients",
+    "client_loss": "loss, mean over clients",
     "gradient_norm": "true gradient norm ‖∇F(x)‖",
     "train_loss": "training loss",
 }
+"""The usual metrics, in the order in which people want to see them."""
 
 
 BOOKKEEPING = frozenset({"algorithm", "seed", "round", "step", "seconds", *Costs().as_dict()})
@@ -31,7 +33,14 @@ BOOKKEEPING = frozenset({"algorithm", "seed", "round", "step", "seconds", *Costs
 def metric_names(rows: Sequence[dict[str, Any]]) -> list[str]:
     """The metrics in some rows: the usual ones in their order, then a problem's own."""
     there = [key for key in dict.fromkeys(key for row in rows for key in row) if key not in BOOKKEEPING]
-    return [name for name in METRICS if name in there] + [name for name in there if name not in METRICS]
+    return [name for name in TITLES if name in there] + [name for name in there if name not in TITLES]
+
+
+def curve_names(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Those worth a curve: an interval's width belongs to its metric, and the loss on test data says more than the
+    one seen in training."""
+    names = [m for m in metric_names(rows) if not m.endswith(INTERVAL) and any(has(row, m) for row in rows)]
+    return [m for m in names if m != "train_loss" or "loss" not in names]
 
 
 def has(row: dict[str, Any], metric: str) -> bool:
@@ -65,21 +74,22 @@ def metric_rows(results: Results, seeds: Sequence[int]) -> list[dict[str, Any]]:
     ]
 
 
-def client_rows(results: Results, seeds: Sequence[int], task: Task) -> list[dict[str, Any]]:
-    """One row per run and client: how much data it has, how often it took part, how often it was dropped."""
+def client_rows(results: Results, seeds: Sequence[int], task: Task, measure: bool) -> list[dict[str, Any]]:
+    """One row per run and client: how much data it has, how often it took part, how often it was dropped.
+
+    Where there are held-out data of each client, they `measure` the last model by them.
+    """
     sizes = [task.problem.size(data) for data in task.clients]
-    return [
-        {
-            "algorithm": name,
-            "seed": seed,
-            "client": client,
-            "size": sizes[client],
-            "rounds": rounds,
-            "dropped": sum(fault.client == client for fault in trace.dropped),
-        }
-        for name, seed, trace in runs(results, seeds)
-        for client, rounds in enumerate(trace.participation)
-    ]
+    rows = []
+    for name, seed, trace in runs(results, seeds):
+        by_client = isinstance(task.test, ByClient) and measure
+        measured = at_clients(task.problem, trace.last, task.test) if by_client else [{}] * len(sizes)
+        for client, rounds in enumerate(trace.participation):
+            about = {"algorithm": name, "seed": seed, "client": client, "size": sizes[client], "rounds": rounds}
+            dropped = sum(fault.client == client for fault in trace.dropped)
+            metrics = {metric: float(value) for metric, value in measured[client].items()}
+            rows.append(about | {"dropped": dropped} | metrics)
+    return rows
 
 
 class Estimate(NamedTuple):

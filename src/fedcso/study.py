@@ -162,7 +162,7 @@ def parts(unit: Unit) -> list[Part]:
     common: dict[str, Any] = {"test": unit.test, "estimator": unit.estimator, "device": unit.device}
     task, plan, engine = unit.task, unit.plan, unit.engine
     if engine == "simulation":
-        engine = simulation.choose(task.problem, task.clients, unit.estimator)
+        engine = simulation.choose(unit.algorithms[0], task.problem, task.clients, unit.estimator)
     if engine == "stacked":
 
         def run_all(on_round: OnRound, start: Snapshot | None) -> list[Trace]:

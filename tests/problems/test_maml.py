@@ -10,7 +10,8 @@ from fedcso.estimator import Oracle, sample
 from fedcso.models.conv4 import Conv4
 from fedcso.plan import Plan
 from fedcso.problem import Batch, steps_of
-from fedcso.problems.maml import MAML, Query
+from fedcso.problems.few_shot_tasks import Query
+from fedcso.problems.maml import MAML
 from fedcso.streams import stream
 from fedcso.tree import leaves, map_leaves
 from tests.helpers import SETTINGS, assert_close, differentiated, gap, runs_on_one_machine_only
@@ -154,7 +155,7 @@ def test_engines_agree(algorithm):
 
 
 def test_it_is_played_by_threads_because_it_differentiates_inside():
-    assert simulation.choose(maml(), [classes()]) == "threads"
+    assert simulation.choose(SETTINGS["FCSG"], maml(), [classes()]) == "threads"
 
 
 def test_evaluation_adapts_and_reports_an_interval():
@@ -183,4 +184,4 @@ def test_meta_training_helps():
 def test_a_query_is_a_pytree_of_tensors():
     batch = drawn(maml(), b=2, m=1)
     assert isinstance(batch.xi, Query)
-    assert [leaf.shape[0] for leaf in leaves(batch.xi)] == [2, 2, 2]
+    assert [leaf.shape[0] for leaf in leaves(batch.xi)] == [2, 2, 2, 2]

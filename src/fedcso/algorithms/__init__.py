@@ -9,7 +9,9 @@ from fedcso.algorithms.fcsg_m import FCSGM
 from fedcso.algorithms.fedavg import FedAvg
 from fedcso.algorithms.local_scgd import LocalSCGD
 from fedcso.algorithms.local_scgdm import LocalSCGDM
+from fedcso.algorithms.moml import MOML
 from fedcso.algorithms.scaffold import Scaffold
+from fedcso.algorithms.sox import SOX
 from fedcso.algorithms.stem import STEM
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
@@ -23,6 +25,8 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "Local-SCGDM": LocalSCGDM,
     "SCAFFOLD": Scaffold,
     "STEM": STEM,
+    "SOX": SOX,
+    "MOML": MOML,
 }
 """Every method by the name it has in its paper. A new one is a file and a row here."""
 
@@ -31,6 +35,8 @@ __all__ = [
     "BSGD",
     "FCSG",
     "FCSGM",
+    "MOML",
+    "SOX",
     "STEM",
     "AccFCSGM",
     "BSpiderBoost",

@@ -8,14 +8,16 @@ Reference: Hu et al., Biased Stochastic First-Order Methods for Conditional Stoc
 and Applications in Meta Learning, NeurIPS 2020.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fedcso.algorithm import Algorithm, Schedule, State
 from fedcso.algorithms.fcsg import FCSG
 from fedcso.errors import require_positive
 from fedcso.estimator import Oracle
 from fedcso.plan import Plan, require_single_machine
-from fedcso.problem import Batch
+from fedcso.problem import Batch, Problem
 
 
 @dataclass(frozen=True)
@@ -27,9 +29,9 @@ class BSGD(Algorithm):
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)
 
-    def check(self, plan: Plan, clients: int) -> None:
+    def check(self, plan: Plan, problem: Problem, clients: Sequence[Any]) -> None:
         """One client with all the data, communicating with itself after every step."""
-        require_single_machine("BSGD", plan, clients)
+        require_single_machine("BSGD", plan, len(clients))
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
         """As FCSG."""

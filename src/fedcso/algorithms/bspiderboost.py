@@ -11,14 +11,15 @@ Reference: Hu et al., Biased Stochastic First-Order Methods for Conditional Stoc
 and Applications in Meta Learning, NeurIPS 2020.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from fedcso.algorithm import Algorithm, Schedule, State, at
 from fedcso.errors import require_count, require_positive
 from fedcso.estimator import Oracle
 from fedcso.plan import Plan, require_single_machine
-from fedcso.problem import Batch
+from fedcso.problem import Batch, Problem
 from fedcso.tree import Tree, add_scaled, subtract, zeros_like
 
 
@@ -37,9 +38,9 @@ class BSpiderBoost(Algorithm):
         require_count("period", self.period)
         require_count("large_batch", self.large_batch)
 
-    def check(self, plan: Plan, clients: int) -> None:
+    def check(self, plan: Plan, problem: Problem, clients: Sequence[Any]) -> None:
         """One client with all the data, communicating with itself after every step."""
-        require_single_machine("BSpiderBoost", plan, clients)
+        require_single_machine("BSpiderBoost", plan, len(clients))
 
     def outer_batch(self, t: int, plan: Plan) -> int:
         """B' at the start of a period, else b."""

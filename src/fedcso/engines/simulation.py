@@ -39,7 +39,7 @@ def run(
     """Run one method; `execution` forces the way it is carried out."""
     require_choice("execution", execution, ("auto", *EXECUTIONS))
     if execution == "auto":
-        execution = choose(problem, clients, estimator)
+        execution = choose(algorithm, problem, clients, estimator)
     return EXECUTIONS[execution](
         algorithm,
         problem,
@@ -54,10 +54,10 @@ def run(
     )
 
 
-def choose(problem: Problem, clients: Sequence[Any], estimator: Estimator = plain) -> Execution:
-    """`stacked` if the model is small and the problem can be evaluated for many clients at once."""
+def choose(algorithm: Algorithm, problem: Problem, clients: Sequence[Any], estimator: Estimator = plain) -> Execution:
+    """`stacked` if the model is small, and method and problem can deal with many clients at once."""
     x = problem.init(stream(0, 0, 0))
-    if numel(x) > STACK_AT_MOST:
+    if not algorithm.stacks or numel(x) > STACK_AT_MOST:
         return "threads"
     if problem.broadcasts and estimator is plain:
         return "stacked"

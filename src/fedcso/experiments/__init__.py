@@ -1,8 +1,24 @@
-"""The paper's figures and tables, one a file: settings, what the paper states, and what comes out here."""
+"""The paper's figures and tables: settings, what the paper states, and what comes out here."""
 
-from types import ModuleType
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
-from fedcso.experiments import figure1
+from fedcso.experiments import few_shot, figure1
+from fedcso.folder import RunFolder
+from fedcso.settings import Config
 
-EXPERIMENTS: dict[str, ModuleType] = {"figure1": figure1}
-"""By name, a module with `settings(quick)` and `carry_out(folder)`. A new one is a file and a row here."""
+
+class Experiment(NamedTuple):
+    """`settings(quick=…)` is all that it depends on; `carry_out(folder)` does what is left of it."""
+
+    settings: Callable[..., Config]
+    carry_out: Callable[[RunFolder], int]
+
+
+EXPERIMENTS = {
+    "figure1": Experiment(figure1.settings, figure1.carry_out),
+    "figure2": Experiment(partial(few_shot.settings, 1), few_shot.carry_out),
+    "figure3": Experiment(partial(few_shot.settings, 5), few_shot.carry_out),
+}
+"""By name. A new one is a file and a row here."""

@@ -6,6 +6,7 @@ from fedcso.problems.classification import Classification, classification
 from fedcso.problems.invariant_logistic import InvariantLogistic, invariant_logistic
 from fedcso.problems.maml import MAML, maml
 from fedcso.problems.nested_quadratic import NestedQuadratic, nested_quadratic
+from fedcso.problems.pretraining import pretraining
 from fedcso.task import Task
 
 PROBLEMS: dict[str, Callable[..., Task]] = {
@@ -13,6 +14,7 @@ PROBLEMS: dict[str, Callable[..., Task]] = {
     "nested_quadratic": nested_quadratic,
     "classification": classification,
     "maml": maml,
+    "pretraining": pretraining,
 }
 """By name, the function that makes a problem and its data; its arguments are the command line's options."""
 

@@ -5,8 +5,9 @@
 There are no inner samples. Every nested method works here too, and becomes its ordinary relative.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -26,11 +27,12 @@ class Classification(Problem):
     """Cross-entropy of a network; a client's data are `Examples`, drawn with replacement."""
 
     model: nn.Module
+    measure: Callable[[Tree, Any], dict[str, Any]] | None = None
+    """(x, held-out data) -> metrics, if a model is to be judged by something else than labelled examples."""
+    network: Functional = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "network", Functional(self.model))
-
-    network: Functional = None  # type: ignore[assignment]
 
     def init(self, rng: torch.Generator) -> Tree:
         """The network's own initialisation."""
@@ -64,10 +66,12 @@ class Classification(Problem):
         """The number of examples."""
         return len(data.labels)
 
-    def evaluate(self, x: Tree, test: Examples | None) -> dict[str, torch.Tensor]:
-        """Accuracy and mean loss on test examples."""
+    def evaluate(self, x: Tree, test: Any) -> dict[str, Any]:
+        """Accuracy and mean loss on test examples, or what `measure` says."""
         if test is None:
             return {}
+        if self.measure:
+            return self.measure(x, test)
         logits = torch.cat([self.network.apply(x, part) for part in torch.split(test.inputs, 1024)])
         return {
             "loss": F.cross_entropy(logits, test.labels),

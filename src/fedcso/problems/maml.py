@@ -17,7 +17,7 @@ Reference: Finn, Abbeel, Levine, Model-Agnostic Meta-Learning for Fast Adaptatio
 """
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -26,35 +26,20 @@ from torch import nn
 from fedcso.datasets import load_characters
 from fedcso.datasets.characters import spread, with_rotations
 from fedcso.errors import FedcsoError, require_count, require_positive
+from fedcso.metrics import ByClient
 from fedcso.models.conv4 import Conv4
 from fedcso.models.functional import Functional
 from fedcso.problem import Problem
+from fedcso.problems.few_shot_tasks import Classes, Episodes, FixedTasks, Query, fixed, images_of
 from fedcso.streams import DATA, stream
 from fedcso.task import Task, with_plan
 from fedcso.tree import Tree, add_scaled, index, leaves, map_leaves, stack, unflatten_like
-
-
-class Query(NamedTuple):
-    """ξ: the classes of a task, the order in which their drawings are used, and its query images."""
-
-    classes: torch.Tensor
-    """(…, ways), numbers of the client's classes."""
-    order: torch.Tensor
-    """(…, ways, drawings): the first are the query set, the support samples come from the rest."""
-    images: torch.Tensor
-    """(…, ways·queries, 1, height, width), class by class."""
-
-
-class Episodes(NamedTuple):
-    """Fixed tasks to evaluate on: along the first axis, each with its query and its support images."""
-
-    xi: Query
-    eta: torch.Tensor
+from fedcso.workers import pool
 
 
 @dataclass(frozen=True)
 class MAML(Problem):
-    """Few-shot classification; a client's data are its classes: uint8 images (classes, drawings, height, width)."""
+    """Few-shot classification; a client's data are its `Classes`, of which tasks are drawn."""
 
     model: nn.Module
     ways: int = 5
@@ -84,9 +69,10 @@ class MAML(Problem):
         """The network's own initialisation."""
         return self.network.init(rng)
 
-    def sample_outer(self, data: torch.Tensor, rng: torch.Generator, shape: tuple[int, ...]) -> Query:
+    def sample_outer(self, data: Classes, rng: torch.Generator, shape: tuple[int, ...]) -> Query:
         """Tasks of different classes, and for each class which of its drawings are asked about."""
-        count, drawings = data.shape[:2]
+        held = images_of(data)
+        count, drawings = held.shape[:2]
         if count < self.ways:
             raise FedcsoError(f"a client has {count} classes, too few for {self.ways}-way tasks")
         if drawings <= self.queries:
@@ -94,12 +80,17 @@ class MAML(Problem):
                 f"{drawings} drawings a class leave none to learn from beside {self.queries} query images"
             )
         # The places of sorted random numbers: a random choice without repetition, for all tasks at once.
-        classes = torch.rand(*shape, count, generator=rng).argsort(-1)[..., : self.ways]
+        if isinstance(data, FixedTasks):
+            task = torch.randint(len(data.tasks), shape, generator=rng)
+            classes = data.tasks[task]
+        else:
+            task = torch.full(shape, -1)
+            classes = torch.rand(*shape, count, generator=rng).argsort(-1)[..., : self.ways]
         order = torch.rand(*shape, self.ways, drawings, generator=rng).argsort(-1)
-        images = data[classes.unsqueeze(-1), order[..., : self.queries]]
-        return Query(classes, order, self._as_batch(images, len(shape)))
+        images = held[classes.unsqueeze(-1), order[..., : self.queries]]
+        return Query(task, classes, order, self._as_batch(images, len(shape)))
 
-    def sample_inner(self, data: torch.Tensor, rng: torch.Generator, xi: Query, m: int) -> torch.Tensor:
+    def sample_inner(self, data: Classes, rng: torch.Generator, xi: Query, m: int) -> torch.Tensor:
         """m shots: for each of the task's classes m drawings that are not in its query set."""
         rest = xi.order[..., self.queries :]
         if m > rest.shape[-1]:
@@ -108,7 +99,7 @@ class MAML(Problem):
                 f"{rest.shape[-1]} drawings left"
             )
         # `order` is random already, so its next m drawings are a random choice.
-        images = data[xi.classes.unsqueeze(-1), rest[..., :m]]
+        images = images_of(data)[xi.classes.unsqueeze(-1), rest[..., :m]]
         return images.transpose(-3, -4).unsqueeze(-3).float() / 255  # (…, m, ways, 1, height, width)
 
     def _as_batch(self, images: torch.Tensor, lead: int) -> torch.Tensor:
@@ -172,11 +163,19 @@ class MAML(Problem):
 
     # ---------------------------------------------------------------------------------- evaluation
 
-    def size(self, data: torch.Tensor) -> float:
+    def size(self, data: Classes) -> float:
         """The number of classes."""
-        return len(data)
+        return len(images_of(data))
 
-    def episodes(self, data: torch.Tensor, tasks: int, shots: int, rng: torch.Generator) -> Episodes:
+    def outer_count(self, data: Classes) -> int | None:
+        """The number of fixed tasks; those drawn afresh are too many to count on meeting one again."""
+        return len(data.tasks) if isinstance(data, FixedTasks) else None
+
+    def which(self, xi: Query) -> torch.Tensor:
+        """The tasks' numbers."""
+        return xi.task
+
+    def episodes(self, data: Classes, tasks: int, shots: int, rng: torch.Generator) -> Episodes:
         """Fixed tasks from classes, to evaluate on."""
         xi = self.sample_outer(data, rng, (tasks,))
         return Episodes(xi, self.sample_inner(data, rng, xi, shots))
@@ -185,13 +184,16 @@ class MAML(Problem):
         """Query loss and accuracy after adaptation, mean over the tasks, with the half-width of its 95 % interval."""
         if test is None:
             return {}
-        losses, accuracies = [], []
-        for i, support in enumerate(test.eta):
-            images = test.xi.images[i]
-            logits = self.network.apply(self.adapt(x, support, self.test_steps), images).detach()
+
+        def one(task: int) -> tuple[torch.Tensor, torch.Tensor]:
+            images = test.xi.images[task]
+            with torch.no_grad():  # a worker thread does not inherit it
+                logits = self.network.apply(self.adapt(x, test.eta[task], self.test_steps), images)
             labels = self._query_labels(images)
-            losses.append(F.cross_entropy(logits, labels))
-            accuracies.append((logits.argmax(-1) == labels).double().mean())
+            return F.cross_entropy(logits, labels), (logits.argmax(-1) == labels).double().mean()
+
+        with pool() as workers:
+            losses, accuracies = zip(*workers.map(one, range(len(test.eta))), strict=True)
         accuracy = torch.stack(accuracies)
         return {
             "loss": torch.stack(losses).mean(),
@@ -217,8 +219,10 @@ def maml(
     filters: int = 64,
     pooling: bool = False,
     rotations: bool = False,
+    tasks: int = 0,
     test_tasks: int = 600,
     validation_tasks: int = 100,
+    client_tasks: int = 10,
     data_seed: int = 0,
 ) -> Task:
     """Few-shot learning of characters, spread over clients (Section 5.2, Figures 2 and 3).
@@ -235,8 +239,10 @@ def maml(
         filters: of each of the network's four convolutions
         pooling: max-pooling instead of strided convolutions, about six times the cost
         rotations: characters turned by 90, 180 and 270 degrees as further training classes
+        tasks: how many fixed tasks a client has (for MOML, which keeps a state of each); 0 draws them afresh
         test_tasks: tasks of unseen characters that are reported on
         validation_tasks: tasks of other unseen characters, by which settings are chosen
+        client_tasks: tasks of its own training characters on which each client measures the model
         data_seed: decides who holds which characters, and the tasks to evaluate on
     """
     characters = load_characters(data)
@@ -244,9 +250,15 @@ def maml(
         Conv4(ways, filters, pooling), ways, queries, inner_rate, inner_steps=inner_steps, first_order=first_order
     )
     train = with_rotations(characters.train) if rotations else characters.train
+    require_count("tasks", tasks, least=0)
+    shares, rng = spread(train, clients, data_seed), stream(data_seed, DATA, 2)
+    held = [fixed(images, tasks, ways, rng) if tasks else images for images in shares]
     return Task(
         problem,
-        spread(train, clients, data_seed),
-        test=problem.episodes(characters.test, test_tasks, shots, stream(data_seed, DATA, 0)),
+        held,
+        test=ByClient(
+            problem.episodes(characters.test, test_tasks, shots, stream(data_seed, DATA, 0)),
+            [problem.episodes(data, client_tasks, shots, rng) for data in held],
+        ),
         validation=problem.episodes(characters.validation, validation_tasks, shots, stream(data_seed, DATA, 1)),
     )

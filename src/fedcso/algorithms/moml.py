@@ -1,0 +1,16 @@
+"""MOML: memory-based meta-learning, with one adapted model tracked for each TASK.
+
+    y_i ← (1 − γ) y_i + γ (x_t − λ∇L_i(x_t)),       u ← (1 − β) u + β (1/b) Σ_i (I − λ∇²L_i(x_t)) ∇L_i(y_i),
+    x ← x − α u
+
+This IS SOX where ξ is a task (its local version averages x and u over clients), so it has no code of its own. One
+model a task: for few fixed tasks only (`maml` with `tasks`), and refused for more than there is room for.
+Sends x and u. Keeps a model for each task.
+
+Reference: Wang, Yuan, Ying, Yang, Memory-Based Optimization Methods for Model-Agnostic Meta-Learning and Personalized
+Federated Learning, JMLR 2023.
+"""
+
+from fedcso.algorithms.sox import SOX
+
+MOML = SOX
