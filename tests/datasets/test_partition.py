@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcso.datasets.partition import partition, thirds
+from fedcso.datasets.partition import partition, pathological, thirds
 from fedcso.errors import InvalidValue
 
 labels = st.lists(st.integers(0, 4), min_size=1, max_size=40).map(torch.tensor)
@@ -97,3 +97,83 @@ def test_train_validation_and_test_are_disjoint_and_complete(number, seed):
 def test_another_seed_holds_other_examples_out():
     assert thirds(100, 0)[2].tolist() == thirds(100, 0)[2].tolist()
     assert thirds(100, 0)[2].tolist() != thirds(100, 1)[2].tolist()
+
+
+# --------------------------------------------------------------------------------- few labels a client
+
+
+@given(st.data(), labels, st.integers(0, 3))
+def test_each_client_holds_so_many_labels_and_no_example_is_lost(data, labels, seed):
+    known = len(torch.unique(labels))
+    clients, classes = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 5))
+    possible = sum(min(clients, int((labels == label).sum())) for label in torch.unique(labels))
+    if classes > known or not known <= clients * classes <= possible:
+        with pytest.raises(InvalidValue, match="classes = " if classes > known else "clients = "):
+            pathological(labels, clients, classes, seed)
+        return
+    shares = pathological(labels, clients, classes, seed)
+    assert len(shares) == clients
+    assert sorted(torch.cat(shares).tolist()) == list(range(len(labels)))
+    assert all(len(torch.unique(labels[share])) == classes for share in shares)
+
+
+@pytest.mark.parametrize(("clients", "classes"), [(10, 2), (100, 2), (5, 3), (7, 3), (20, 1), (4, 4), (1, 4), (333, 2)])
+def test_with_balanced_labels_sizes_are_near_equal(clients, classes):
+    sizes = [len(share) for share in pathological(BALANCED, clients, classes, seed=0)]
+    if clients * classes % 4 == 0:
+        assert max(sizes) - min(sizes) <= classes  # each portion may be one more or less
+    assert max(sizes) - min(sizes) <= max(classes, 0.35 * min(sizes))
+
+
+def test_unequal_labels_are_cut_so_that_sizes_are_near_equal():
+    uneven = torch.repeat_interleave(torch.arange(4), torch.tensor([4000, 1000, 600, 400]))
+    for clients, classes in [(12, 1), (30, 1), (40, 2), (20, 2)]:
+        shares = pathological(uneven, clients, classes, seed=0)
+        sizes = [len(share) for share in shares]
+        assert max(sizes) <= 1.5 * min(sizes), (clients, classes)
+        assert {len(uneven[share].unique()) for share in shares} == {classes}
+
+
+def test_a_client_with_little_is_not_given_more_labels_for_that():
+    labels = torch.tensor([0] * 100 + [1, 2, 3])
+    assert [len(labels[share].unique()) for share in pathological(labels, 2, 2, seed=0)] == [2, 2]
+
+
+def test_large_portions_go_with_small_ones():
+    digits = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]  # of each in MNIST
+    labels = torch.repeat_interleave(torch.arange(10), torch.tensor(digits) // 10)
+    sizes = [len(share) for share in pathological(labels, 10, 2, seed=0)]
+    assert max(sizes) < 1.05 * min(sizes)
+
+
+def test_who_holds_which_labels_is_up_to_the_seed():
+    def made(seed):
+        return [share.tolist() for share in pathological(BALANCED, 6, 2, seed)]
+
+    assert made(1) == made(1)
+    assert made(1) != made(2)
+    shares = [share for seed in range(20) for share in pathological(BALANCED, 6, 2, seed)]
+    pairs = {tuple(BALANCED[share].unique().tolist()) for share in shares}
+    assert len(pairs) == 6  # all pairs of four labels occur
+
+
+@pytest.mark.parametrize(
+    ("clients", "classes", "message"),
+    [
+        (1, 3, r"clients = 1 .* at least 2 .* some of the 4 label values would be held by none and .* lost"),
+        (3, 1, r"clients = 3 .* at least 4"),
+        (2, 5, "classes = 5 .* at most the 4 label values"),
+        (30, 2, r"clients = 30 .* 30 × 2 portions; 40 are possible"),
+        (0, 2, "clients = 0"),
+        (2, 0, "classes = 0"),
+        (2, 1.5, "classes = 1.5"),
+    ],
+)
+def test_what_can_not_be_done_is_refused(clients, classes, message):
+    with pytest.raises(InvalidValue, match=message):
+        pathological(torch.arange(40) % 4, clients, classes, seed=0)
+
+
+def test_no_examples_have_no_labels():
+    with pytest.raises(InvalidValue, match="at most the 0 label values"):
+        pathological(torch.tensor([], dtype=torch.int64), 1, 1, seed=0)

@@ -6,7 +6,7 @@ examples:
 """
 
 from fedcso.commands.common import simple_parser
-from fedcso.datasets import CHARACTERS, DATASETS, DOWNLOADS, Characters, Examples
+from fedcso.datasets import CHARACTERS, DATASETS, DOWNLOADS, IMAGES, Characters, Examples, Images
 from fedcso.datasets.places import DataMissing
 from fedcso.errors import UnknownName
 
@@ -19,7 +19,9 @@ def check(name: str) -> str:
         return _characters(CHARACTERS[name]())
     if name in DATASETS:
         return _examples(DATASETS[name]())
-    raise UnknownName("dataset", name, [*DATASETS, *CHARACTERS])
+    if name in IMAGES:
+        return _images(IMAGES[name]())
+    raise UnknownName("dataset", name, [*DATASETS, *IMAGES, *CHARACTERS])
 
 
 def get(name: str) -> str:
@@ -39,6 +41,12 @@ ACTIONS = {"get": get, "check": check}
 def _examples(data: Examples) -> str:
     shape = "×".join(map(str, data.inputs.shape[1:]))
     return f"{len(data.labels)} examples of {shape}, {len(set(data.labels.tolist()))} classes"
+
+
+def _images(data: Images) -> str:
+    shape = "×".join(map(str, data.train.inputs.shape[1:]))
+    sizes = ", ".join(f"{len(examples.labels)} {split}" for split, examples in data._asdict().items())
+    return f"pictures of {shape} ({sizes}), {len(set(data.train.labels.tolist()))} classes"
 
 
 def _characters(data: Characters) -> str:

@@ -2,21 +2,34 @@
 
 from collections.abc import Callable
 
+from fedcso.datasets.breast_cancer import breast_cancer
 from fedcso.datasets.characters import Characters
+from fedcso.datasets.cifar10 import cifar10
+from fedcso.datasets.cifar10 import fetch as fetch_cifar10
 from fedcso.datasets.digits import digits
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.glyphs import glyphs
+from fedcso.datasets.images import Images
+from fedcso.datasets.mnist import fetch as fetch_mnist
+from fedcso.datasets.mnist import mnist
 from fedcso.datasets.omniglot import fetch as fetch_omniglot
 from fedcso.datasets.omniglot import omniglot
 from fedcso.errors import UnknownName
 
-DATASETS: dict[str, Callable[[], Examples]] = {"digits": digits}
+DATASETS: dict[str, Callable[[], Examples]] = {"digits": digits, "breast_cancer": breast_cancer}
 """Every data set of labelled examples by name. A new one is a file and a row here."""
+
+IMAGES: dict[str, Callable[[], Images]] = {"mnist": mnist, "cifar10": cifar10}
+"""Every data set of labelled pictures by name, with the test set it was published with."""
 
 CHARACTERS: dict[str, Callable[[], Characters]] = {"omniglot": omniglot, "glyphs": glyphs}
 """Every data set for few-shot learning by name."""
 
-DOWNLOADS: dict[str, Callable[[], None]] = {"omniglot": fetch_omniglot}
+DOWNLOADS: dict[str, Callable[[], None]] = {
+    "omniglot": fetch_omniglot,
+    "mnist": fetch_mnist,
+    "cifar10": fetch_cifar10,
+}
 """How to get those that don't come with fedcso."""
 
 
@@ -27,6 +40,13 @@ def load(name: str) -> Examples:
     return DATASETS[name]()
 
 
+def load_images(name: str) -> Images:
+    """A data set of labelled pictures by name."""
+    if name not in IMAGES:
+        raise UnknownName("dataset of pictures", name, IMAGES)
+    return IMAGES[name]()
+
+
 def load_characters(name: str) -> Characters:
     """A data set for few-shot learning by name."""
     if name not in CHARACTERS:
@@ -34,4 +54,15 @@ def load_characters(name: str) -> Characters:
     return CHARACTERS[name]()
 
 
-__all__ = ["CHARACTERS", "DATASETS", "DOWNLOADS", "Characters", "Examples", "load", "load_characters"]
+__all__ = [
+    "CHARACTERS",
+    "DATASETS",
+    "DOWNLOADS",
+    "IMAGES",
+    "Characters",
+    "Examples",
+    "Images",
+    "load",
+    "load_characters",
+    "load_images",
+]

@@ -1,20 +1,26 @@
-"""Characters that take a while to prepare are prepared once, and kept compressed."""
+"""Data that take a while to prepare are prepared once, and kept compressed."""
 
 import io
 import logging
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
 
 from fedcso import atomic
 from fedcso.datasets.characters import SIDE, Characters
+from fedcso.datasets.examples import Examples
+from fedcso.datasets.images import Images
 from fedcso.datasets.places import cache_folder
 
 log = logging.getLogger("fedcso")
+
+Data = TypeVar("Data")
+Arrays = Mapping[str, np.ndarray]
 
 DAMAGE = (OSError, EOFError, KeyError, ValueError, NotImplementedError, zipfile.BadZipFile, zlib.error)
 """How a file can turn out not to be what was written; the checksums in it reveal any change."""
@@ -25,35 +31,76 @@ def kept(name: str, digest: str, make: Callable[[], Characters]) -> Characters:
 
     `digest` stands for all that the result depends on, so a file by that name never is out of date.
     """
+    return _kept(name, digest, make, _from_characters, _to_characters)
+
+
+def kept_images(name: str, digest: str, make: Callable[[], Images]) -> Images:
+    """The same for labelled pictures."""
+    return _kept(name, digest, make, _from_images, _to_images)
+
+
+def _kept(
+    name: str,
+    digest: str,
+    make: Callable[[], Data],
+    to_arrays: Callable[[Data], Arrays],
+    from_arrays: Callable[[Arrays], Data],
+) -> Data:
     file = cache_folder() / f"{name}-{digest[:16]}.npz"
     try:
-        return _load(file)
+        return from_arrays(_load(file))
     except FileNotFoundError:
         log.info("preparing %s, once; this takes some seconds", name)
     except DAMAGE as error:
         log.warning("%s is damaged (%s); preparing it again", file, error)
-    characters = make()
+    data = make()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write(file, _pack(characters))
+        atomic.write(file, _pack(to_arrays(data)))
     except OSError as error:
         log.warning("could not keep %s for the next time (%s)", name, error)
-    return characters
+    return data
 
 
-def _pack(characters: Characters) -> bytes:
+def _pack(arrays: Arrays) -> bytes:
     buffer = io.BytesIO()
-    arrays = {split: images.numpy() for split, images in characters._asdict().items()}
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
 
 
-def _load(file: Path) -> Characters:
+def _load(file: Path) -> dict[str, np.ndarray]:
     with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as arrays:
-        return Characters(*(_whole(arrays[split]) for split in Characters._fields))
+        return dict(arrays)
 
 
-def _whole(array: np.ndarray) -> torch.Tensor:
+def _from_characters(characters: Characters) -> Arrays:
+    return {split: images.numpy() for split, images in characters._asdict().items()}
+
+
+def _to_characters(arrays: Arrays) -> Characters:
+    return Characters(*(_drawings(arrays[split]) for split in Characters._fields))
+
+
+def _drawings(array: np.ndarray) -> torch.Tensor:
     if array.dtype != np.uint8 or array.ndim != 4 or array.shape[2:] != (SIDE, SIDE):
         raise ValueError(f"it holds {array.dtype} of {array.shape}")
     return torch.from_numpy(array)
+
+
+def _from_images(images: Images) -> Arrays:
+    """Labels, too, are bytes here."""
+    return {
+        f"{split}_{part}": tensor.numpy().astype(np.uint8)
+        for split, examples in images._asdict().items()
+        for part, tensor in examples._asdict().items()
+    }
+
+
+def _to_images(arrays: Arrays) -> Images:
+    return Images(*(_examples(arrays[f"{split}_inputs"], arrays[f"{split}_labels"]) for split in Images._fields))
+
+
+def _examples(inputs: np.ndarray, labels: np.ndarray) -> Examples:
+    if inputs.dtype != np.uint8 or inputs.ndim != 4 or labels.dtype != np.uint8 or labels.shape != inputs.shape[:1]:
+        raise ValueError(f"it holds {inputs.dtype} of {inputs.shape} and {labels.dtype} of {labels.shape}")
+    return Examples(torch.from_numpy(inputs), torch.from_numpy(labels).to(torch.int64))

@@ -1,5 +1,6 @@
 """Labelled examples, the form in which data sets come."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -10,3 +11,8 @@ class Examples(NamedTuple):
 
     inputs: torch.Tensor
     labels: torch.Tensor
+
+
+def pooled(parts: Sequence[Examples]) -> Examples:
+    """All clients' examples in one place: for methods of a single machine, and as a ceiling."""
+    return Examples(*(torch.cat(column) for column in zip(*parts, strict=True)))
