@@ -11,11 +11,13 @@ import torch
 import torch.nn.functional as F
 from torch.func import functional_call
 
-from benchmarks.timing import describe_machine, interleave, report
+from benchmarks.timing import describe_machine, interleave, operations, report, report_peak
 from fedcso.algorithms import FCSG
 from fedcso.engines import threads
+from fedcso.estimator import sample
 from fedcso.models.conv4 import Conv4
 from fedcso.plan import Plan
+from fedcso.problem import steps_of
 from fedcso.problems import MAML
 from fedcso.streams import stream
 
@@ -56,6 +58,10 @@ def main() -> None:
         }
     )
     report("One local step of 16 clients", timings, "ordinary loop, 1 torch thread", "step")
+    (batch,) = steps_of(sample(problem, clients[0], rng, 1, 1, 1), 1)
+    x = problem.init(rng)
+    per_task = operations(lambda: problem.closed_form(x, batch.xi, batch.eta))
+    report_peak("threads engine", CLIENTS * per_task, timings["threads engine"].median)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,33 @@ def report(title: str, timings: dict[str, Timing], baseline: str, unit: str) -> 
             f"  {timing.name:34} {1e3 * timing.median:13.3f} ms {1e3 * low:10.3f} … {1e3 * high:8.3f} ms "
             f"{base / timing.median:13.1f}×"
         )
+
+
+def matmul_peak(threads: int, size: int = 1536) -> float:
+    """Floating-point operations a second of a large matrix product: what the machine can do at best."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    a, b = torch.randn(size, size), torch.randn(size, size)
+    timing = interleave({"matmul": (lambda: a @ b, 1)}, repetitions=9)["matmul"]
+    torch.set_num_threads(before)
+    return 2 * size**3 / min(timing.seconds)
+
+
+def operations(work: Callable[[], object]) -> int:
+    """Floating-point operations of the convolutions and matrix products in some work of this thread."""
+    with FlopCounterMode(display=False) as counter:
+        work()
+    return int(counter.get_total_flops())
+
+
+def report_peak(name: str, operations: int, seconds: float) -> None:
+    """How much of the machine's best is reached."""
+    cores = len(os.sched_getaffinity(0))
+    peak = matmul_peak(cores)
+    print(
+        f"  {name}: {operations / 1e9:.1f} GFLOP in {1e3 * seconds:.0f} ms, {operations / seconds / 1e9:.0f} GFLOP/s, "
+        f"{100 * operations / seconds / peak:.0f} % of a matrix product's {peak / 1e9:.0f} GFLOP/s on {cores} cores"
+    )
 
 
 def describe_machine() -> None:

@@ -78,7 +78,7 @@ def local_round(
             raise stop(next(f"{quantity} {name}".rstrip() for name, leaf in named_leaves(tree) if not is_finite(leaf)))
 
     rng = stream(job.seed, client, round)
-    oracle = Oracle(job.problem, job.estimator, watch)
+    oracle = Oracle(job.problem, job.estimator, watch, job.plan.clip)
     output = None
     state = job.algorithm.receive(shared, local)
     for portion in portions(job, round):

@@ -11,7 +11,7 @@ stands here. Every module in `fedcso.engines` exports
 import time
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -40,14 +40,24 @@ class Job:
     test: Any = None
     estimator: Estimator = plain
     device: str = "cpu"
+    able: list[int] = field(init=False, repr=False)
+    """The clients that have something to train with."""
 
     def __post_init__(self) -> None:
         require_count("seed", self.seed, least=0)
-        number = len(self.clients)
-        require("clients", number, lambda n: n >= 1, "at least one client's data")
-        if isinstance(self.plan.participation, int) and self.plan.participation > number:
-            raise InvalidValue("participation", self.plan.participation, f"at most the {number} clients there are")
+        require("clients", len(self.clients), lambda n: n >= 1, "at least one client's data")
+        able = [n for n, data in enumerate(self.clients) if self.problem.trains(data)]
+        object.__setattr__(self, "able", able)
+        require("clients", len(able), lambda n: n >= 1, "at least one with something to train on")
+        if isinstance(self.plan.participation, int) and self.plan.participation > len(able):
+            raise InvalidValue(
+                "participation", self.plan.participation, f"at most the {len(able)} clients there are to train"
+            )
         self.algorithm.check(self.plan, self.problem, self.clients)
+
+    def participants(self, round: int) -> list[int]:
+        """Which clients take part in a round, in ascending order."""
+        return [self.able[place] for place in self.plan.participants(self.seed, round, len(self.able))]
 
     def weights(self, clients: Sequence[int]) -> list[float]:
         """How much each of the given clients counts (not normalised)."""

@@ -14,7 +14,7 @@ from torch.func import vmap
 
 from fedcso.costs import Costs
 from fedcso.problem import Batch, Problem, has_closed_form, unbounded
-from fedcso.tree import Tree, Weight, add_scaled, leaves, map_leaves, to_device, unflatten_like
+from fedcso.tree import Tree, Weight, add_scaled, leaves, map_leaves, norm, to_device, unflatten_like
 
 Estimator = Callable[[Problem, Tree, Batch], torch.Tensor]
 """(problem, x, batch) -> b losses, one per ξ, whose gradients in x are the estimates of ∇F."""
@@ -64,10 +64,11 @@ class Oracle:
     its own x alone. An algorithm can't tell the difference.
     """
 
-    def __init__(self, problem: Problem, estimator: Estimator = plain, watch: Watch = _nothing):
+    def __init__(self, problem: Problem, estimator: Estimator = plain, watch: Watch = _nothing, clip: float = 0.0):
         self.problem = problem
         self.estimator = estimator
         self.watch = watch
+        self.clip = clip
         self.outer_count: int | None = None
         """How many different ξ there are where the samples come from, for methods with a state for each."""
         self._outer_samples = self._inner_samples = self._gradients = 0
@@ -76,9 +77,11 @@ class Oracle:
         self._lift: Callable[..., Any] = lambda fn, takes_batch=True: fn
 
     @classmethod
-    def cohort(cls, problem: Problem, grid: int, estimator: Estimator = plain, watch: Watch = _nothing) -> "Oracle":
+    def cohort(
+        cls, problem: Problem, grid: int, estimator: Estimator = plain, watch: Watch = _nothing, clip: float = 0.0
+    ) -> "Oracle":
         """An oracle for leaves with leading axes (grid, clients)."""
-        oracle = cls(problem, estimator, watch)
+        oracle = cls(problem, estimator, watch, clip)
         oracle._lead = 2
         if not (problem.broadcasts and estimator is plain):
             oracle._lift = _vmap_over_one_grid_point if grid == 1 else _vmap_over_grid
@@ -115,8 +118,7 @@ class Oracle:
             losses = self.value(point, batch)
             gradient = _gradient(losses, point)
             losses = losses.detach()
-        self._account(losses, gradient, batch)
-        return losses, gradient
+        return losses, self._accounted(losses, gradient, batch)
 
     def grad(self, x: Tree, batch: Batch) -> Tree:
         """∇F̂(x; ξ, B) + ∇r(x), averaged over the batch's ξ."""
@@ -141,8 +143,7 @@ class Oracle:
             )
             regular = self._lift(self.problem.regulariser, takes_batch=False)(point)
             gradient = _gradient(pulled_back + regular.sum(), point)
-            self._account((losses + regular).detach(), gradient, batch)
-            return gradient
+            return self._accounted((losses + regular).detach(), gradient, batch)
 
         found = map_leaves(torch.Tensor.detach, g_hat)
         return found if each else map_leaves(lambda leaf: leaf.mean(self._lead), found), chain
@@ -160,9 +161,17 @@ class Oracle:
     def _closed_form(self, x: Tree, batch: Batch) -> tuple[torch.Tensor, Tree]:
         return self.problem.closed_form(x, batch.xi, batch.eta)
 
-    def _account(self, losses: torch.Tensor, gradient: Tree, batch: Batch) -> None:
+    def _accounted(self, losses: torch.Tensor, gradient: Tree, batch: Batch) -> Tree:
         self._gradients += leaves(batch.xi)[0].shape[1 if self._lead else 0]
         self.watch(losses, gradient)
+        return shortened(gradient, self.clip, self._lead) if self.clip else gradient
+
+
+def shortened(gradient: Tree, longest: float, lead: int = 0) -> Tree:
+    """The same direction, no longer than that, for each index of the leading axes."""
+    # A norm that is not finite leaves the gradient as it is: it has been seen, and must not be hidden.
+    factor = (longest / norm(gradient, lead)).nan_to_num(1.0).clamp_max(1.0)
+    return map_leaves(lambda leaf: leaf * factor.reshape(*factor.shape, *[1] * (leaf.ndim - lead)).to(leaf), gradient)
 
 
 def _variable(x: Tree) -> Tree:

@@ -1,6 +1,7 @@
 """Figures to paste into a talk: curves with bands, readable in grey, as PNG and PDF."""
 
 import io
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from fedcso.metrics import mean_and_interval
+from fedcso.metrics import CHANCE, HIGHER_IS_BETTER, mean_and_interval
 from fedcso.results import TITLES, curve_names, has
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; lines and markers do it in grey.
@@ -18,6 +19,8 @@ LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 LOGARITHMIC = frozenset({"gradient_norm"})
+SHARES = HIGHER_IS_BETTER | {"precision"}
+"""Between 0 and 1, whatever an interval over few seeds says."""
 
 
 def style(number: int) -> dict[str, Any]:
@@ -50,19 +53,29 @@ def curve(axes: Axes, rows: Sequence[dict[str, Any]], metric: str, label: str, n
         high = [m + w for m, w in zip(means, widths, strict=True)]
         if metric in LOGARITHMIC:
             low = [max(value, min(means) / 3) for value in low]
+        if metric.removeprefix("client_") in SHARES:
+            low, high = [max(value, 0.0) for value in low], [min(value, 1.0) for value in high]
         axes.fill_between(places, low, high, color=look["color"], alpha=0.18, linewidth=0)
 
 
 def curves(metrics: Sequence[dict[str, Any]], title: str) -> Figure:
     """Every metric in a panel of its own, every algorithm a curve."""
     names = curve_names(metrics)
-    figure = Figure(figsize=(4.4 * len(names), 3.4), layout="constrained")
+    across = len(names) if len(names) <= 4 else 3
+    down = math.ceil(len(names) / across)
+    figure = Figure(figsize=(4.4 * across, 3.4 * down), layout="constrained")
     figure.suptitle(title, fontsize=11)
     algorithms = list(dict.fromkeys(row["algorithm"] for row in metrics))
-    for axes, metric in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
+    cells = list(figure.subplots(down, across, squeeze=False).flat)
+    for unused in cells[len(names) :]:
+        unused.set_visible(False)
+    for axes, metric in zip(cells, names, strict=False):
         for number, name in enumerate(algorithms):
             rows = [row for row in metrics if row["algorithm"] == name and has(row, metric)]
             curve(axes, rows, metric, name, number)
+        chance = [float(row[CHANCE[metric]]) for row in metrics if metric in CHANCE and has(row, CHANCE[metric])]
+        if chance:
+            axes.axhline(chance[0], color="#8A8A8A", linewidth=1, linestyle=":", label="chance")
         finish(axes, metric)
     return figure
 

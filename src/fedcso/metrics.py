@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 
 from fedcso.problem import Problem
-from fedcso.tree import Tree, leaves, stack
+from fedcso.tree import Tree, norm, stack
 
 HIGHER_IS_BETTER = frozenset({"accuracy", "average_precision", "auroc"})
 """Metrics to be maximised; all others are losses or errors."""
@@ -17,12 +17,23 @@ HIGHER_IS_BETTER = frozenset({"accuracy", "average_precision", "auroc"})
 INTERVAL = "_interval"
 """The half-width of a metric's own interval (over test tasks, say) has the metric's name with this behind it."""
 
+CHANCE = {"average_precision": "prevalence"}
+"""What a random model gets, where a problem reports it: by metric, the name of the other one."""
+
+DIAGNOSTIC = frozenset({"saturated"})
+"""Recorded to explain what went wrong, not to be shown as a result."""
+
+ASIDE = DIAGNOSTIC | set(CHANCE.values())
+"""Metrics without a curve or a mean over clients of their own."""
+
 
 class ByClient(NamedTuple):
     """Held-out data as a whole, and what each client measures at home."""
 
     whole: Any
     clients: Sequence[Any]
+    names: Sequence[str] = ()
+    """Who they are, if not the clients that train, in their order."""
 
 
 def is_better(metric: str, value: float, earlier: Sequence[float]) -> bool:
@@ -67,19 +78,13 @@ def at_clients(problem: Problem, x: Tree, test: ByClient) -> list[dict[str, Any]
 
 def _mean_over_clients(measured: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """`client_…`: every client counts alike, and one for whom a metric is undefined (nan) is left out of it."""
-    names = dict.fromkeys(name for metrics in measured for name in metrics)
+    names = dict.fromkeys(name for metrics in measured for name in metrics if name not in ASIDE)
     return {
         f"client_{name}": torch.stack(
             [torch.as_tensor(m[name], dtype=torch.float64) for m in measured if name in m]
         ).nanmean(0)
         for name in names
     }
-
-
-def norm(tree: Tree, lead: int = 0) -> torch.Tensor:
-    """Euclidean norm of all leaves together, for each index of their leading axes."""
-    squares = [leaf.flatten(lead).square().sum(-1) if leaf.ndim > lead else leaf.square() for leaf in leaves(tree)]
-    return torch.stack(squares).sum(0).sqrt()
 
 
 def mean_and_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:

@@ -6,8 +6,11 @@ from typing import Any
 import torch
 from safetensors.torch import save as save_tensors
 
-from fedcso import figures, report, results
+from fedcso import figures, precision_recall, report, results
+from fedcso.delivery import as_onnx, loading_example
 from fedcso.folder import RunFolder
+from fedcso.metrics import ByClient
+from fedcso.recorded import table_in
 from fedcso.study import Results
 from fedcso.task import Task
 from fedcso.trace import Trace
@@ -30,7 +33,27 @@ def write_all(folder: RunFolder, found: Results, seeds: Sequence[int], task: Tas
     models = list(results.runs(found, seeds))
     folder.write("model-final.safetensors", _models(models, "last"))
     folder.write("model-best.safetensors", _models(models, "best"))
-    return write_report(folder, rows, title_of(folder), folder.config()["rounds"])
+    test = task.test.whole if isinstance(task.test, ByClient) else task.test
+    if ranked := precision_recall.rows(models, task.problem, test):
+        folder.write("precision-recall.csv", results.as_csv(ranked))
+    _deliver(folder, models, task, test)
+    return write_report(folder, rows, title_of(folder), folder.config()["rounds"], task.notes)
+
+
+def _deliver(folder: RunFolder, models: Sequence[tuple[str, int, Trace]], task: Task, test: Any) -> None:
+    """The best model of every method's first seed, for other programs, and how to load it."""
+    first: dict[str, Trace] = {}
+    for name, _, trace in models:
+        first.setdefault(name, trace)
+    files = []
+    for name, trace in first.items():
+        if delivery := task.problem.deliver(trace.best, test):
+            files.append(f"{name}.onnx")
+            folder.write(f"models/{files[-1]}", as_onnx(delivery))
+    if files:
+        for name, content in task.files.items():
+            folder.write(f"models/{name}", content)
+        folder.write("models/LOADING.md", loading_example(files[0], "preparation.json" in task.files))
 
 
 def title_of(folder: RunFolder) -> str:
@@ -40,18 +63,23 @@ def title_of(folder: RunFolder) -> str:
 
 
 def write_report(
-    folder: RunFolder, rows: list[dict[str, Any]], title: str, rounds: int | None = None
+    folder: RunFolder, rows: list[dict[str, Any]], title: str, rounds: int | None = None, notes: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """Figures, tables and the page, from the rows of metrics.csv; returns the summary table."""
+    """Figures, tables and the page, from the folder's CSV files; returns the summary table."""
     table = results.summary(rows, rounds)
     write_table(folder, table)
-    figure = figures.curves(rows, title)
-    png = figures.render(figure, "png")
-    folder.write("curves.png", png)
-    folder.write("curves.pdf", figures.render(figure, "pdf"))
     seeds = len({row["seed"] for row in rows})
     caption = f"Mean over {seeds} seeds with 95 % confidence bands." if seeds > 1 else "One seed."
-    html = report.page(title, [(caption, png)], table, folder.config(), folder.environment())
+    pictures = {"curves": (figures.curves(rows, title), caption)}
+    if ranked := table_in(folder.path / "precision-recall.csv"):
+        pictures["precision-recall"] = precision_recall.figure(ranked), "Precision and recall on the test data."
+    images = []
+    for name, (figure, words) in pictures.items():
+        images.append((words, figures.render(figure, "png")))
+        folder.write(f"{name}.png", images[-1][1])
+        folder.write(f"{name}.pdf", figures.render(figure, "pdf"))
+    clients = results.client_summary(table_in(folder.path / "clients.csv"))
+    html = report.page(title, images, table, folder.config(), folder.environment(), notes, {"Clients": clients})
     folder.write("report.html", html)
     return table
 

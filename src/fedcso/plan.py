@@ -29,6 +29,8 @@ class Plan:
     """How clients count in averages: all alike as in the paper, or by the size of their data."""
     evaluate_every: int = 1
     """Rounds between two evaluations; the start and the last round are always evaluated."""
+    clip: float = 0.0
+    """Gradients (each client's, at every step) longer than this are shortened to it; 0 for never."""
     on_nonfinite: Literal["stop", "drop"] = "stop"
     """A client whose loss, gradient or update is not finite stops the run, or is left out of the round."""
 
@@ -43,6 +45,7 @@ class Plan:
             lambda p: is_number(p) and (p >= 1 if isinstance(p, int) else 0 < p <= 1),
             "a fraction in (0, 1] (float) or a number of clients, at least 1 (int)",
         )
+        require("clip", self.clip, lambda norm: is_number(norm) and norm >= 0, "a norm, or 0 for no clipping")
         require_choice("weights", self.weights, ("uniform", "size"))
         require_choice("on_nonfinite", self.on_nonfinite, ("stop", "drop"))
 

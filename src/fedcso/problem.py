@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch.func import vmap
 
+from fedcso.delivery import Delivery
 from fedcso.tree import Tree, leaves, map_leaves, split
 
 
@@ -92,6 +93,10 @@ class Problem(ABC):
         """The nearest point of the closed convex set X; all of R^d by default."""
         return x
 
+    def trains(self, data: Any) -> bool:
+        """False for a client that has nothing to train with: it takes part in evaluation only."""
+        return True
+
     def outer_count(self, data: Any) -> int | None:
         """How many different ξ a client has; None where they are drawn from a continuum, or by the billion."""
         return None
@@ -111,6 +116,14 @@ class Problem(ABC):
     def evaluate(self, x: Tree, test: Any) -> dict[str, Any]:
         """Metrics of a model on held-out data, for example its accuracy."""
         return {}
+
+    def ranking(self, x: Tree, test: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Scores of held-out examples and their labels 0 and 1, of which precision-recall curves are drawn."""
+        return None
+
+    def deliver(self, x: Tree, test: Any) -> Delivery | None:
+        """The trained network to take away, where there is one."""
+        return None
 
     def exact(self, x: Tree, clients: Sequence[Any], weights: Sequence[float]) -> tuple[Any, Tree] | None:
         """F(x) and ∇F(x) without sampling error, where they are known; else None."""

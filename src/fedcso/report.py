@@ -2,7 +2,8 @@
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -20,15 +21,21 @@ def page(
     config: dict[str, Any],
     environment: dict[str, Any],
     notes: Sequence[str] = (),
+    more: Mapping[str, Sequence[dict[str, Any]]] = MappingProxyType({}),
 ) -> str:
-    """The report as HTML; figures are (caption, PNG) and stand inside the page."""
-    columns = list(dict.fromkeys(key for row in table for key in row))
+    """The report as HTML; figures are (caption, PNG) and stand inside the page; `more` tables follow by heading."""
     return _PAGES.get_template("report.html").render(
         title=title,
         figures=[(caption, base64.b64encode(png).decode()) for caption, png in figures],
-        columns=columns,
-        rows=[[cell(row.get(column, "")) for column in columns] for row in table],
+        table=_cells(table),
+        more={heading: _cells(rows) for heading, rows in more.items() if rows},
         notes=notes,
         config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
         environment=json.dumps(environment, indent=2),
     )
+
+
+def _cells(table: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Column heads and what stands below them."""
+    columns = list(dict.fromkeys(key for row in table for key in row))
+    return columns, [[cell(row.get(column, "")) for column in columns] for row in table]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from fedcso.costs import Costs
-from fedcso.metrics import INTERVAL, ByClient, at_clients, mean_and_interval
+from fedcso.metrics import ASIDE, DIAGNOSTIC, INTERVAL, ByClient, at_clients, mean_and_interval
 from fedcso.study import Results
 from fedcso.task import Task
 from fedcso.trace import Trace
@@ -37,10 +37,11 @@ def metric_names(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def curve_names(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Those worth a curve: an interval's width belongs to its metric, and the loss on test data says more than the
-    one seen in training."""
-    names = [m for m in metric_names(rows) if not m.endswith(INTERVAL) and any(has(row, m) for row in rows)]
-    return [m for m in names if m != "train_loss" or "loss" not in names]
+    """Those worth a curve: an interval's width belongs to its metric, and what is measured on test data says more
+    than the loss seen in training."""
+    names = [m for m in metric_names(rows) if not m.endswith(INTERVAL) and m not in ASIDE]
+    names = [m for m in names if any(has(row, m) for row in rows)]
+    return [m for m in names if m != "train_loss" or names == ["train_loss"]]
 
 
 def has(row: dict[str, Any], metric: str) -> bool:
@@ -77,19 +78,44 @@ def metric_rows(results: Results, seeds: Sequence[int]) -> list[dict[str, Any]]:
 def client_rows(results: Results, seeds: Sequence[int], task: Task, measure: bool) -> list[dict[str, Any]]:
     """One row per run and client: how much data it has, how often it took part, how often it was dropped.
 
-    Where there are held-out data of each client, they `measure` the last model by them.
+    Where there are held-out data of each client, they `measure` the last model by them, also who does not train.
     """
-    sizes = [task.problem.size(data) for data in task.clients]
+    numbers = [str(n) for n in range(len(task.clients))]
     rows = []
     for name, seed, trace in runs(results, seeds):
-        by_client = isinstance(task.test, ByClient) and measure
-        measured = at_clients(task.problem, trace.last, task.test) if by_client else [{}] * len(sizes)
-        for client, rounds in enumerate(trace.participation):
-            about = {"algorithm": name, "seed": seed, "client": client, "size": sizes[client], "rounds": rounds}
-            dropped = sum(fault.client == client for fault in trace.dropped)
-            metrics = {metric: float(value) for metric, value in measured[client].items()}
-            rows.append(about | {"dropped": dropped} | metrics)
+        found: dict[str, dict[str, Any]] = {}
+        for number, (client, data) in enumerate(zip(task.names or numbers, task.clients, strict=True)):
+            dropped = sum(fault.client == number for fault in trace.dropped)
+            rounds = trace.participation[number]
+            found[client] = {"size": task.problem.size(data), "rounds": rounds, "dropped": dropped}
+        if isinstance(task.test, ByClient) and measure:
+            names = task.test.names or list(found)
+            for client, metrics in zip(names, at_clients(task.problem, trace.last, task.test), strict=True):
+                found.setdefault(client, {"size": 0, "rounds": 0, "dropped": 0})
+                found[client] |= {metric: _defined(value) for metric, value in metrics.items()}
+        rows += [{"algorithm": name, "seed": seed, "client": client, **about} for client, about in found.items()]
     return rows
+
+
+def client_summary(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row per client: its size, and every method's most telling metric there, mean over seeds."""
+    metric = next((name for name in TITLES if any(name in row for row in rows)), None)
+    table: dict[Any, dict[str, Any]] = {}
+    for row in rows:
+        line = table.setdefault(row["client"], {"client": row["client"], "examples": row["size"]})
+        if metric:
+            line.setdefault(f"{metric} of {row['algorithm']}", []).append(row.get(metric, ""))
+    for line in table.values():
+        for name, values in line.items():
+            if isinstance(values, list):
+                numbers = [float(value) for value in values if value not in ("", "undefined")]
+                line[name] = Estimate(*mean_and_interval(numbers)) if numbers else "undefined"
+    return list(table.values())
+
+
+def _defined(value: Any) -> float | str:
+    """A number, or in words that there is none."""
+    return float(value) if math.isfinite(float(value)) else "undefined"
 
 
 class Estimate(NamedTuple):
@@ -123,6 +149,8 @@ def summary(metrics: Sequence[dict[str, Any]], rounds: int | None = None) -> lis
         if broken:
             line["broke off"] = broken
         for metric in metric_names(final):
+            if metric in DIAGNOSTIC:
+                continue
             values = [float(r[metric]) for r in final if has(r, metric)]
             if values:
                 line[metric] = Estimate(*mean_and_interval(values))

@@ -1,6 +1,5 @@
 """What a run is told: options and YAML files become one flat configuration, and that becomes objects."""
 
-import inspect
 import re
 from collections.abc import Callable
 from dataclasses import fields
@@ -157,8 +156,9 @@ def plan_of(config: Config) -> Plan:
 def task_of(config: Config) -> Task:
     """The problem and its data."""
     maker = task_maker(config["problem"])
-    options = {name: config[name] for name in inspect.signature(maker).parameters if name in config}
-    return make_task(maker, options, config["problem"])
+    parser = Parser()
+    parser.add_function_arguments(maker)  # knows also the options that a function hands on as **keywords
+    return make_task(maker, {name: config[name] for name in parser.known() if name in config}, config["problem"])
 
 
 def algorithms_of(config: Config) -> dict[str, Algorithm]:

@@ -1,8 +1,8 @@
 """A problem together with its data: all that a run needs besides a method and a plan."""
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,6 +28,12 @@ class Task:
     """Held-out data for `Problem.evaluate`; touched only to report."""
     validation: Any = None
     """Held-out data by which settings are chosen."""
+    names: Sequence[str] = ()
+    """What the clients are called, if not by number."""
+    notes: Sequence[str] = ()
+    """What a user should know of the data."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """What belongs beside an exported model: name and content."""
 
     def digest(self) -> str:
         """A fingerprint of all data and how it is split: runs on different data are not to be compared."""

@@ -94,6 +94,12 @@ def numel(tree: Tree) -> int:
     return sum(leaf.numel() for leaf in leaves(tree))
 
 
+def norm(tree: Tree, lead: int = 0) -> torch.Tensor:
+    """Euclidean norm of all leaves together, for each index of their leading axes."""
+    squares = [leaf.flatten(lead).square().sum(-1) if leaf.ndim > lead else leaf.square() for leaf in leaves(tree)]
+    return torch.stack(squares).sum(0).sqrt()
+
+
 def _aligned(weight: Weight, leaf: torch.Tensor) -> Weight:
     """A grid of weights, aligned with the leaf's FIRST axes instead of its last."""
     if isinstance(weight, torch.Tensor):

@@ -23,7 +23,7 @@ from fedcso.estimator import Oracle
 from fedcso.plan import Plan
 from fedcso.problem import Batch, Problem
 from fedcso.streams import stream
-from fedcso.tree import Tree, index, map_leaves, mix, numel, zeros_like
+from fedcso.tree import Tree, Weight, index, map_leaves, mix, numel, zeros_like
 
 MOST_NUMBERS = 50_000_000
 """A client's table of y_i may hold this many numbers: 200 MB in float32."""
@@ -45,20 +45,7 @@ class SOX(Algorithm):
 
     def check(self, plan: Plan, problem: Problem, clients: Sequence[Any]) -> None:
         """Finitely many ξ, and room for a state of each."""
-        for number, data in enumerate(clients):
-            count = problem.outer_count(data)
-            if count is None:
-                raise FedcsoError(
-                    f"a state for each ξ can't be kept here: the outer samples of {type(problem).__name__} are never "
-                    "the same twice; use FCSG-M, which keeps none, or a problem with finitely many (for maml: tasks)"
-                )
-            size = _numbers_in_a_state(problem, data)
-            if count * size > MOST_NUMBERS:
-                raise FedcsoError(
-                    f"client {number} has {count:,} outer samples (for maml: tasks), and a state of {size:,} numbers "
-                    f"for each would take {4e-9 * count * size:.1f} GB in float32; at most {MOST_NUMBERS // size:,} "
-                    "are possible: take fewer, or FCSG-M, which keeps none"
-                )
+        require_room_for_each(problem, clients)
 
     def init(self, x: Tree) -> dict[str, Tree]:
         """u is set by the first step."""
@@ -67,17 +54,42 @@ class SOX(Algorithm):
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
         """Track each ξ's own value, average, descend."""
         x, u = state.shared["x"], state.shared["u"]
-        g_hat, chain = oracle.inner(x, batch, each=True)
-        which = oracle.problem.which(batch.xi)
-        local = state.local or _nothing_seen(g_hat, oracle.outer_count)
-        y = map_leaves(
-            lambda known, new: torch.where(_like(local["seen"][which], new), known, new),
-            mix(index(local["y"], which), g_hat, at(self.tracking, t)),
-            g_hat,
-        )
-        z = chain(y)
+        z, local = track_each(state.local, oracle, x, batch, at(self.tracking, t))
         u = z if t == 0 else mix(u, z, at(self.momentum, t))
-        return State({"x": oracle.move(x, u, at(self.learning_rate, t)), "u": u}, _remember(local, which, y))
+        return State({"x": oracle.move(x, u, at(self.learning_rate, t)), "u": u}, local)
+
+
+def require_room_for_each(problem: Problem, clients: Sequence[Any]) -> None:
+    """Refuse what a state for each ξ can't be kept for."""
+    for number, data in enumerate(clients):
+        count = problem.outer_count(data)
+        if count is None:
+            raise FedcsoError(
+                f"a state for each ξ can't be kept here: the outer samples of {type(problem).__name__} are never "
+                "the same twice; use FCSG-M, which keeps none, or a problem with finitely many (for maml: tasks)"
+            )
+        size = _numbers_in_a_state(problem, data)
+        if count * size > MOST_NUMBERS:
+            raise FedcsoError(
+                f"client {number} has {count:,} outer samples (for maml: tasks), and a state of {size:,} numbers "
+                f"for each would take {4e-9 * count * size:.1f} GB in float32; at most {MOST_NUMBERS // size:,} "
+                "are possible: take fewer, or FCSG-M, which keeps none"
+            )
+
+
+def track_each(
+    local: dict[str, Tree], oracle: Oracle, x: Tree, batch: Batch, weight: Weight
+) -> tuple[Tree, dict[str, Tree]]:
+    """The gradient estimate z_{t+1} that the tracked values give, and the table with those of the batch renewed."""
+    g_hat, chain = oracle.inner(x, batch, each=True)
+    which = oracle.problem.which(batch.xi)
+    table = local or _nothing_seen(g_hat, oracle.outer_count)
+    y = map_leaves(
+        lambda known, new: torch.where(_like(table["seen"][which], new), known, new),
+        mix(index(table["y"], which), g_hat, weight),
+        g_hat,
+    )
+    return chain(y), _remember(table, which, y)
 
 
 def _numbers_in_a_state(problem: Problem, data: Any) -> int:

@@ -30,6 +30,8 @@ def main(arguments: list[str]) -> int:
     task = settings.task_of(config)
     _units(config, task)  # mistakes show before a folder is made
     name = config.get("name") or Path(config["problem"].partition(":")[0]).stem
+    for note in task.notes:
+        print(f"note    {note}")
     folder = RunFolder.create(Path(config["out"]), name, config, {"digest": task.digest()})
     return resume(folder, task)
 

@@ -57,7 +57,7 @@ class ClientByClient:
 
     def play(self, round: int) -> list[Report | FedcsoError]:
         """Every participant does its local steps; the server averages what they send."""
-        participants = self.job.plan.participants(self.job.seed, round, len(self.job.clients))
+        participants = self.job.participants(round)
         replies: dict[int, Reply] = {}
         dropped: list[NonFinite] = []
         answers = self.each(lambda client: self.local_round(client, round), participants)
@@ -86,7 +86,7 @@ class ClientByClient:
         mean = average([reply.shared for reply in replies.values()], weights)
         before, self.shared = (
             self.shared,
-            job.algorithm.aggregate(self.shared, mean, len(replies) / len(job.clients)),
+            job.algorithm.aggregate(self.shared, mean, len(replies) / len(job.able)),
         )
         messages = communication(before, self.shared, len(participants), len(replies))
         kept = self.local if job.algorithm.durable else {}

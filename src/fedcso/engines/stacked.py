@@ -107,7 +107,7 @@ class Stacked:
 
     def play(self, round: int) -> list[Report | FedcsoError]:
         """A round of all runs."""
-        clients = [self.job.plan.participants(seed, round, len(self.job.clients)) for seed in self.seeds]
+        clients = [job.participants(round) for job in self.jobs[: self.shape[1]]]
         losses: list[torch.Tensor] = []
         probes: list[torch.Tensor] = losses if unbounded(self.job.problem) else []
 
@@ -117,7 +117,7 @@ class Stacked:
             if probes is not losses:
                 probes.append(sum((_sum_from(leaf, 2) for leaf in leaves(gradient)), loss))
 
-        oracle = Oracle.cohort(self.job.problem, self.shape[0], self.job.estimator, watch)
+        oracle = Oracle.cohort(self.job.problem, self.shape[0], self.job.estimator, watch, self.job.plan.clip)
         state, snapshots = self.local_steps(round, clients, oracle)
 
         cohort = (*self.shape, len(clients[0]))
@@ -134,7 +134,7 @@ class Stacked:
             weights = weights * healthy
         present = healthy.sum(-1)
         before = self.shared
-        self.shared = self.algorithm.aggregate(before, _mean(sent, weights), present.double() / len(self.job.clients))
+        self.shared = self.algorithm.aggregate(before, _mean(sent, weights), present.double() / len(self.job.able))
         self.remember(clients, _by_client(state.local, cohort), healthy)
 
         mean_losses = _mean(torch.stack(losses).mean(0).reshape(cohort), weights).flatten().tolist()

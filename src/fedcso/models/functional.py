@@ -34,6 +34,12 @@ class Functional:
         # functional_call swaps parameters inside the module while it runs: every thread needs its own.
         self._copies = threading.local()
 
+    def __getstate__(self) -> nn.Module:
+        return self.module  # the threads' copies neither can nor need be pickled
+
+    def __setstate__(self, module: nn.Module) -> None:
+        self.__init__(module)  # type: ignore[misc]
+
     def init(self, rng: torch.Generator) -> dict[str, torch.Tensor]:
         """Fresh parameters by the layers' own `reset_parameters`; a layer without it keeps its values."""
         module = copy.deepcopy(self.module)

@@ -5,7 +5,7 @@
 There are no inner samples. Every nested method works here too, and becomes its ordinary relative.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,15 +15,15 @@ from torch import nn
 
 from fedcso.datasets import Examples, load
 from fedcso.datasets.partition import partition, thirds
-from fedcso.errors import FedcsoError, require_count
+from fedcso.errors import require_count
 from fedcso.models.functional import Functional
-from fedcso.problem import Problem
+from fedcso.problems.ordinary import Ordinary
 from fedcso.task import Task
-from fedcso.tree import Tree, map_leaves
+from fedcso.tree import Tree
 
 
 @dataclass(frozen=True)
-class Classification(Problem):
+class Classification(Ordinary):
     """Cross-entropy of a network; a client's data are `Examples`, drawn with replacement."""
 
     model: nn.Module
@@ -38,33 +38,9 @@ class Classification(Problem):
         """The network's own initialisation."""
         return self.network.init(rng)
 
-    def sample_outer(self, data: Examples, rng: torch.Generator, shape: tuple[int, ...]) -> Examples:
-        """Labelled examples."""
-        if not len(data.labels):
-            raise FedcsoError("a client has no examples; leave it out, or give it some")
-        chosen = torch.randint(len(data.labels), shape, generator=rng)
-        return Examples(data.inputs[chosen], data.labels[chosen])
-
-    def sample_inner(self, data: Examples, rng: torch.Generator, xi: Examples, m: int) -> tuple[()]:
-        """None are needed."""
-        return ()
-
-    def inner(self, x: Tree, xi: Examples, eta: tuple[()]) -> Tree:
-        """x itself, the same for all ξ: a leading axis of 1."""
-        return map_leaves(lambda leaf: leaf.unsqueeze(0), x)
-
-    def outer(self, y: Tree, xi: Examples) -> torch.Tensor:
+    def losses(self, x: Tree, xi: Examples) -> torch.Tensor:
         """Cross-entropy of each example."""
-        logits = self.network.apply(map_leaves(lambda leaf: leaf.squeeze(0), y), xi.inputs)
-        return F.cross_entropy(logits, xi.labels, reduction="none")
-
-    def inner_samples(self, b: int, m: int) -> int:
-        """None."""
-        return 0
-
-    def size(self, data: Examples) -> float:
-        """The number of examples."""
-        return len(data.labels)
+        return F.cross_entropy(self.network.apply(x, xi.inputs), xi.labels, reduction="none")
 
     def evaluate(self, x: Tree, test: Any) -> dict[str, Any]:
         """Accuracy and mean loss on test examples, or what `measure` says."""
@@ -77,11 +53,6 @@ class Classification(Problem):
             "loss": F.cross_entropy(logits, test.labels),
             "accuracy": (logits.argmax(-1) == test.labels).double().mean(),
         }
-
-
-def pool(clients: Sequence[Examples]) -> Examples:
-    """All clients' data in one place, for methods of a single machine and as a ceiling."""
-    return Examples(*(torch.cat(column) for column in zip(*clients, strict=True)))
 
 
 def classification(

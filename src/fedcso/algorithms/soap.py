@@ -1,0 +1,44 @@
+"""SOAP: average precision with one tracked pair (y₁, y₂) for each positive example.
+
+    y_i ← (1 − γ) y_i + γ ĝ(x_t, z⁺_i),       x ← Π_X( x − α (1/b) Σ_i ∇ĝ(x_t, z⁺_i)ᵀ ∇f(y_i) )
+
+SOX without momentum. Works with small inner batches for the price of a state that grows with the positives, which
+the paper's methods do without. Sends x. Keeps all y_i.
+
+Reference: Qi, Luo, Xu, Ji, Yang, Stochastic Optimization of Areas Under Precision-Recall Curves with Provable
+Convergence, NeurIPS 2021.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from fedcso.algorithm import Algorithm, Schedule, State, at
+from fedcso.algorithms.sox import require_room_for_each, track_each
+from fedcso.errors import require_fraction, require_positive
+from fedcso.estimator import Oracle
+from fedcso.plan import Plan
+from fedcso.problem import Batch, Problem
+
+
+@dataclass(frozen=True)
+class SOAP(Algorithm):
+    """A tracked value for each ξ, no momentum; learning_rate is α, tracking is γ."""
+
+    learning_rate: Schedule = 0.01
+    tracking: Schedule = 0.5
+    stacks: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require_positive("learning_rate", self.learning_rate)
+        require_fraction("tracking", self.tracking)
+
+    def check(self, plan: Plan, problem: Problem, clients: Sequence[Any]) -> None:
+        """Finitely many ξ, and room for a state of each."""
+        require_room_for_each(problem, clients)
+
+    def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
+        """Track each ξ's own value, descend."""
+        x = state.shared["x"]
+        z, local = track_each(state.local, oracle, x, batch, at(self.tracking, t))
+        return State({"x": oracle.move(x, z, at(self.learning_rate, t))}, local)

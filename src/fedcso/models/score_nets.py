@@ -1,0 +1,72 @@
+"""Networks with one output, a score: for rows of a table, and for pictures of 28×28 and 32×32 pixels.
+
+Those for pictures are the ones of the authors' related work on decentralised AUPRC: two convolutions for MNIST, three
+for CIFAR-10, each pooled, then fully connected layers.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from fedcso.errors import InvalidValue, UnknownName
+
+HIDDEN = 32
+"""Units of the hidden layer for tables."""
+
+
+def linear(shape: torch.Size) -> nn.Module:
+    """A weighted sum of all inputs."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(shape.numel(), 1))
+
+
+def mlp(shape: torch.Size) -> nn.Module:
+    """One hidden layer."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(shape.numel(), HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1))
+
+
+def mnist(shape: torch.Size) -> nn.Module:
+    """conv5(1→20)-pool-conv5(20→50)-pool-fc 800-500-1."""
+    _require(shape, (1, 28, 28), "mnist")
+    # Pooling before ReLU: they commute, and a quarter of the ReLUs is left.
+    return nn.Sequential(
+        *(nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.ReLU()),
+        *(nn.Conv2d(20, 50, 5), nn.MaxPool2d(2), nn.ReLU()),
+        *(nn.Flatten(), nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, 1)),
+    )
+
+
+def cifar(shape: torch.Size) -> nn.Module:
+    """conv3(3→16→32→64), each padded and pooled, fc 1024-512-64-1."""
+    _require(shape, (3, 32, 32), "cifar")
+    channels = (3, 16, 32, 64)
+    blocks: list[nn.Module] = []
+    for i in range(3):
+        blocks += [nn.Conv2d(channels[i], channels[i + 1], 3, padding=1), nn.MaxPool2d(2), nn.ReLU()]
+    return nn.Sequential(
+        *blocks,
+        *(nn.Flatten(), nn.Linear(1024, 512), nn.ReLU(), nn.Linear(512, 64), nn.ReLU(), nn.Linear(64, 1)),
+    )
+
+
+NETS: dict[str, Callable[[torch.Size], nn.Module]] = {"linear": linear, "mlp": mlp, "mnist": mnist, "cifar": cifar}
+"""By name, from the shape of one input."""
+
+FITTING: dict[tuple[int, ...], Callable[[torch.Size], nn.Module]] = {(1, 28, 28): mnist, (3, 32, 32): cifar}
+"""What `auto` takes for pictures; for everything else the hidden layer."""
+
+
+def net_for(name: str, inputs: torch.Tensor) -> nn.Module:
+    """A network for inputs like these, by name."""
+    shape = inputs.shape[1:]
+    if name == "auto":
+        return FITTING.get(tuple(shape), mlp)(shape)
+    if name not in NETS:
+        raise UnknownName("net", name, ["auto", *NETS])
+    return NETS[name](shape)
+
+
+def _require(shape: torch.Size, wanted: tuple[int, ...], name: str) -> None:
+    if tuple(shape) != wanted:
+        has, needs = ("×".join(map(str, s)) for s in (shape, wanted))
+        raise InvalidValue("net", name, f"for inputs of {needs}, and these are {has}; take mlp, linear or auto")

@@ -1,0 +1,79 @@
+"""Area under the ROC curve as a min-max problem, the objective of CODA+.
+
+    min_{w,a,b} max_y  E [ (1−p)(h−a)² 1(+) + p(h−b)² 1(−) + 2(1+y)( p h 1(−) − (1−p) h 1(+) ) ] − p(1−p) y²
+
+h is the score in [0, 1], p the share of positives over all clients, a and b the mean scores of positives and negatives,
+y the dual variable. x = {"primal": {"w", "a", "b"}, "dual": y}; the dual enters through `ascend`, so that descent on
+all leaves is ascent on it.
+
+Reference: Ying, Wen, Lyu, Stochastic Online AUC Maximization, NeurIPS 2016.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from fedcso.datasets.examples import Examples
+from fedcso.datasets.sites import load_sites
+from fedcso.delivery import Delivery
+from fedcso.errors import require_fraction
+from fedcso.models.score_nets import net_for
+from fedcso.problem import ascend
+from fedcso.problems.ordinary import Ordinary
+from fedcso.problems.scores import Scores, share_of_positives, task_of_sites
+from fedcso.task import Task, with_plan
+from fedcso.tree import Tree
+
+
+@dataclass(frozen=True)
+class AUROC(Ordinary):
+    """The square surrogate of AUROC; a client's data are `Examples` with labels 0 and 1."""
+
+    scores: Scores
+    positive_rate: float
+    """p."""
+    select: ClassVar[str] = "average_precision"
+
+    def __post_init__(self) -> None:
+        require_fraction("positive_rate", self.positive_rate)
+
+    def init(self, rng: torch.Generator) -> Tree:
+        """The network's own initialisation, everything else 0."""
+        zero = torch.zeros(())
+        return {"primal": {"w": self.scores.network.init(rng), "a": zero, "b": zero.clone()}, "dual": zero.clone()}
+
+    def losses(self, x: Tree, xi: Examples) -> torch.Tensor:
+        """The min-max objective's summand of each example."""
+        v, p = x["primal"], self.positive_rate
+        dual = ascend(x["dual"])
+        h = self.scores.logits(v["w"], xi.inputs).sigmoid()
+        positive = (1 - p) * ((h - v["a"]).square() - 2 * (1 + dual) * h)
+        negative = p * ((h - v["b"]).square() + 2 * (1 + dual) * h)
+        return torch.where(xi.labels == 1, positive, negative) - p * (1 - p) * dual.square()
+
+    def evaluate(self, x: Tree, test: Examples | None) -> dict[str, Any]:
+        """Average precision, AUROC, prevalence."""
+        return self.scores.evaluate(x["primal"]["w"], test)
+
+    def ranking(self, x: Tree, test: Examples) -> tuple[torch.Tensor, torch.Tensor]:
+        """Scores and labels."""
+        return self.scores.ranking(x["primal"]["w"], test)
+
+    def deliver(self, x: Tree, test: Examples) -> Delivery:
+        """The trained network."""
+        return self.scores.deliver(x["primal"]["w"], test)
+
+
+@with_plan(rounds=60, local_steps=10, outer_batch=40, evaluate_every=5)
+def auroc(net: str = "auto", train_on: str = "sites", **where: Any) -> Task:
+    """Rare positives at several sites: the area under the ROC curve, for CODA+.
+
+    Args:
+        net: linear, mlp, mnist or cifar; auto takes what fits the inputs
+        train_on: sites (each by itself, the federated way), pooled (all data in one place), or one site's name
+        where: the data, see load_sites
+    """
+    sites = load_sites(**where)
+    problem = AUROC(Scores(net_for(net, sites.train[0].inputs)), share_of_positives(sites))
+    return task_of_sites(problem, sites, train_on)

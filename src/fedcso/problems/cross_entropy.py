@@ -1,0 +1,68 @@
+"""Cross-entropy of labels 0 and 1, plain or with both classes weighted alike: what FedAvg is usually given."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+
+from fedcso.datasets.examples import Examples
+from fedcso.datasets.sites import load_sites
+from fedcso.delivery import Delivery
+from fedcso.errors import require_positive
+from fedcso.models.score_nets import net_for
+from fedcso.problems.ordinary import Ordinary
+from fedcso.problems.scores import Scores, share_of_positives, task_of_sites
+from fedcso.task import Task, with_plan
+from fedcso.tree import Tree
+
+
+@dataclass(frozen=True)
+class CrossEntropy(Ordinary):
+    """Cross-entropy of one logit; a client's data are `Examples` with labels 0 and 1."""
+
+    scores: Scores
+    positive_weight: float = 1.0
+    """How much a positive example counts, a negative being 1."""
+    select: ClassVar[str] = "average_precision"
+
+    def __post_init__(self) -> None:
+        require_positive("positive_weight", self.positive_weight)
+
+    def init(self, rng: torch.Generator) -> Tree:
+        """The network's own initialisation."""
+        return self.scores.network.init(rng)
+
+    def losses(self, x: Tree, xi: Examples) -> torch.Tensor:
+        """Of each example."""
+        logits = self.scores.logits(x, xi.inputs)
+        weight = torch.where(xi.labels == 1, self.positive_weight, 1.0)
+        return F.binary_cross_entropy_with_logits(logits, xi.labels.to(logits), weight.to(logits), reduction="none")
+
+    def evaluate(self, x: Tree, test: Examples | None) -> dict[str, Any]:
+        """Average precision, AUROC, prevalence."""
+        return self.scores.evaluate(x, test)
+
+    def ranking(self, x: Tree, test: Examples) -> tuple[torch.Tensor, torch.Tensor]:
+        """Scores and labels."""
+        return self.scores.ranking(x, test)
+
+    def deliver(self, x: Tree, test: Examples) -> Delivery:
+        """The trained network."""
+        return self.scores.deliver(x, test)
+
+
+@with_plan(rounds=60, local_steps=10, outer_batch=40, evaluate_every=5)
+def cross_entropy(net: str = "auto", weighted: bool = False, train_on: str = "sites", **where: Any) -> Task:
+    """Rare positives at several sites: ordinary cross-entropy, for FedAvg.
+
+    Args:
+        net: linear, mlp, mnist or cifar; auto takes what fits the inputs
+        weighted: positives count as much as negatives on the whole
+        train_on: sites (each by itself, the federated way), pooled (all data in one place), or one site's name
+        where: the data, see load_sites
+    """
+    sites = load_sites(**where)
+    rate = share_of_positives(sites)
+    problem = CrossEntropy(Scores(net_for(net, sites.train[0].inputs)), (1 - rate) / rate if weighted else 1.0)
+    return task_of_sites(problem, sites, train_on)

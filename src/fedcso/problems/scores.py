@@ -1,0 +1,110 @@
+"""What problems with rare positives share: a network that gives each example one score, and how scores are judged."""
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from sklearn.metrics import average_precision_score, roc_auc_score
+from torch import nn
+
+from fedcso.datasets.examples import Examples, pooled
+from fedcso.datasets.sites import Sites
+from fedcso.delivery import Delivery
+from fedcso.errors import FedcsoError, UnknownName
+from fedcso.metrics import ByClient
+from fedcso.models.functional import Functional
+from fedcso.problem import Problem
+from fedcso.task import Task
+from fedcso.tree import Tree
+
+DEAD = 15.0
+"""Beyond this a logit's sigmoid is 0 or 1 to six digits, and its slope is gone."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """An `nn.Module` with one output, of which a high value says positive."""
+
+    model: nn.Module
+    network: Functional = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "network", Functional(self.model))
+
+    def logits(self, x: Tree, inputs: torch.Tensor) -> torch.Tensor:
+        """One number for each example."""
+        output = self.network.apply(x, as_input(inputs))
+        if output.shape not in ((len(inputs),), (len(inputs), 1)):
+            shape = "×".join(map(str, output.shape))
+            raise FedcsoError(f"the network must have ONE output for each of {len(inputs)} examples, not {shape}")
+        return output.reshape(len(inputs))
+
+    def evaluate(self, x: Tree, test: Examples | None) -> dict[str, Any]:
+        """Average precision and AUROC (undefined, nan, without both kinds of examples), and the chance line.
+
+        `prevalence` is the average precision of random scores; `saturated` is the share of logits so large that a
+        sigmoid's slope is gone: training on sigmoid scores then stands still.
+        """
+        if test is None:
+            return {}
+        if not len(test.labels):
+            return {"average_precision": torch.nan, "auroc": torch.nan, "prevalence": torch.nan}
+        logits, labels = self.ranking(x, test)
+        return judged(logits, labels) | {"saturated": (logits.abs() > DEAD).double().mean()}
+
+    def ranking(self, x: Tree, test: Examples) -> tuple[torch.Tensor, torch.Tensor]:
+        """Scores of examples, and their labels."""
+        with torch.no_grad():
+            return torch.cat([self.logits(x, part) for part in torch.split(test.inputs, 1000)]), test.labels
+
+    def deliver(self, x: Tree, test: Examples) -> Delivery:
+        """The network with these parameters."""
+        module = copy.deepcopy(self.model)
+        module.load_state_dict(x)
+        return Delivery(module, as_input(test.inputs[:2]))
+
+
+def judged(scores: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
+    """scikit-learn's average precision (not the trapezoid) and AUROC."""
+    truth, values = labels.cpu().numpy(), scores.double().cpu().numpy()
+    positives = int(truth.sum())
+    return {
+        "average_precision": float(average_precision_score(truth, values)) if positives else float("nan"),
+        "auroc": float(roc_auc_score(truth, values)) if 0 < positives < len(truth) else float("nan"),
+        "prevalence": positives / len(truth),
+    }
+
+
+def as_input(inputs: torch.Tensor) -> torch.Tensor:
+    """Bytes of pictures as numbers in [−1, 1]; other inputs are as they should be."""
+    return inputs.float() / 127.5 - 1 if inputs.dtype == torch.uint8 else inputs
+
+
+def share_of_positives(sites: Sites) -> float:
+    """p, over all sites' training data."""
+    labels = torch.cat([examples.labels for examples in sites.train])
+    if not 0 < int(labels.sum()) < len(labels):
+        raise FedcsoError("the training data have no positive example, or nothing else: there is nothing to learn")
+    return float(labels.double().mean())
+
+
+def task_of_sites(problem: Problem, sites: Sites, train_on: str) -> Task:
+    """The task of training on the sites (or on all data pooled, or on one site's) and being judged by all of them."""
+    share_of_positives(sites)  # there must be both kinds
+    names, train, notes = sites.names, sites.train, list(sites.notes)
+    if train_on == "pooled":
+        train, names = [pooled(train)], ["all"]
+    elif train_on != "sites":
+        if train_on not in names:
+            raise UnknownName("train_on", train_on, ["sites", "pooled", *names])
+        train, names = [train[names.index(train_on)]], [train_on]
+    notes += [
+        f"site {name} has nothing to train with (of its {len(data.labels)} training examples {int(data.labels.sum())} "
+        "are positive): it takes part in evaluation only"
+        for name, data in zip(names, train, strict=True)
+        if not problem.trains(data)
+    ]
+    test = ByClient(pooled(sites.test), sites.test, sites.names)
+    files = {"preparation.json": sites.preparation.to_json()} if sites.preparation else {}
+    return Task(problem, train, test, pooled(sites.validation), names, notes, files)
