@@ -1,6 +1,7 @@
 """What several test files need: the table of algorithms, small problems, engines, and comparisons."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,8 +11,12 @@ from torch import nn
 from fedcso.algorithm import Algorithm
 from fedcso.algorithms import (
     BSGD,
+    CODA,
     FCSG,
     FCSGM,
+    MOML,
+    SOAP,
+    SOX,
     STEM,
     AccFCSGM,
     BSpiderBoost,
@@ -21,13 +26,15 @@ from fedcso.algorithms import (
     Scaffold,
 )
 from fedcso.engines import reference, stacked, threads
-from fedcso.errors import InvalidValue
+from fedcso.errors import FedcsoError, InvalidValue
 from fedcso.estimator import plain
 from fedcso.plan import Plan
 from fedcso.problem import Batch, Problem
-from fedcso.problems import Classification, InvariantLogistic, NestedQuadratic
+from fedcso.problems import AUPRC, AUROC, Classification, CrossEntropy, InvariantLogistic, NestedQuadratic
 from fedcso.problems.classification import Examples
+from fedcso.problems.scores import Scores
 from fedcso.projections import ball, box
+from fedcso.streams import DATA, stream
 from fedcso.trace import Trace
 from fedcso.tree import Tree, leaves, named_leaves
 
@@ -44,6 +51,10 @@ SETTINGS: dict[str, Algorithm] = {
     "Local-SCGDM": LocalSCGDM(learning_rate=0.05, tracking=0.4, momentum=0.3),
     "SCAFFOLD": Scaffold(learning_rate=0.05),
     "STEM": STEM(learning_rate=0.05, momentum=0.3),
+    "SOX": SOX(learning_rate=0.05, tracking=0.4, momentum=0.3),
+    "MOML": MOML(learning_rate=0.05, tracking=0.6, momentum=0.2),
+    "SOAP": SOAP(learning_rate=0.05, tracking=0.4),
+    "CODA+": CODA(learning_rate=0.05, proximity=0.3, stage_steps=5),
 }
 """A setting of every method in `fedcso.algorithms`. A row here gives a new one the whole contract suite."""
 
@@ -51,9 +62,11 @@ SETTINGS: dict[str, Algorithm] = {
 def runs_on_one_machine_only(algorithm: Algorithm) -> bool:
     """True if the method refuses several clients with local steps."""
     try:
-        algorithm.check(Plan(local_steps=2), CASES["nested_quadratic"].problem, [None, None])
+        algorithm.check(Plan(local_steps=2), FINITE["few_points"].problem, FINITE["few_points"].clients)
     except InvalidValue:
         return True
+    except FedcsoError:  # of the problem
+        return False
     return False
 
 
@@ -66,6 +79,25 @@ class Case(NamedTuple):
     problem: Problem
     clients: list[Any]
     test: Any = None
+
+
+def cases_for(algorithm: Algorithm) -> dict[str, Case]:
+    """All problems that a method does not refuse."""
+    return {name: case for name, case in (CASES | FINITE | SADDLES).items() if _accepted(algorithm, case)}
+
+
+def _accepted(algorithm: Algorithm, case: Case) -> bool:
+    case, plan = for_method(algorithm, case, Plan(local_steps=2))
+    try:
+        algorithm.check(plan, case.problem, case.clients)
+    except FedcsoError:
+        return False
+    return True
+
+
+def engines_for(algorithm: Algorithm) -> list[str]:
+    """The engines that can play a method."""
+    return [engine for engine in ENGINES if algorithm.stacks or engine != "stacked"]
 
 
 def for_method(algorithm: Algorithm, case: Case, plan: Plan) -> tuple[Case, Plan]:
@@ -84,6 +116,49 @@ class InBall(NestedQuadratic):
 
     def project(self, x: torch.Tensor) -> torch.Tensor:
         return ball(x, self.radius)
+
+
+class Numbered(NamedTuple):
+    """A ξ that knows which of its client's it is."""
+
+    number: torch.Tensor
+    point: torch.Tensor
+
+
+@dataclass(frozen=True)
+class FewPoints(NestedQuadratic):
+    """The nested quadratic with finitely many ξ: a client's data are its points, drawn again and again."""
+
+    def points(self, sizes: tuple[int, ...]) -> list[torch.Tensor]:
+        rng = stream(0, DATA, 0)
+        return [1 + torch.randn(size, self.dimension, generator=rng, dtype=self.dtype) for size in sizes]
+
+    def sample_outer(self, data: torch.Tensor, rng: torch.Generator, shape: tuple[int, ...]) -> Numbered:
+        number = torch.randint(len(data), shape, generator=rng)
+        return Numbered(number, data[number])
+
+    def sample_inner(self, data: torch.Tensor, rng: torch.Generator, xi: Numbered, m: int) -> torch.Tensor:
+        return super().sample_inner(data, rng, xi.point, m)
+
+    def outer(self, y: torch.Tensor, xi: Numbered) -> torch.Tensor:
+        return super().outer(y, xi.point)
+
+    def size(self, data: torch.Tensor) -> float:
+        return len(data)
+
+    def exact(self, x: torch.Tensor, clients: Sequence[torch.Tensor], weights: Sequence[float]) -> None:
+        return None
+
+    def outer_count(self, data: torch.Tensor) -> int:
+        return len(data)
+
+    def which(self, xi: Numbered) -> torch.Tensor:
+        return xi.number
+
+
+def few_points(sizes: tuple[int, ...] = (3, 5, 4, 6)) -> Case:
+    problem = FewPoints(dimension=3)
+    return Case(problem, problem.points(sizes))
 
 
 def nested_quadratic(clients: int = 4) -> Case:
@@ -121,6 +196,28 @@ CASES: dict[str, Case] = {
     "classification": classification(),
     "in_ball": in_ball(),
 }
+
+
+def rare_positives(kind: type[Problem], *options: Any) -> Case:
+    """Random points with a few positives, scored by a linear model; one client's are all of one kind."""
+    rng = torch.Generator().manual_seed(1)
+
+    def examples(number: int, positives: int) -> Examples:
+        labels = (torch.arange(number) < positives).long()
+        return Examples(torch.randn(number, 4, generator=rng, dtype=torch.float64) + labels.unsqueeze(1), labels)
+
+    problem = kind(Scores(nn.Linear(4, 1, dtype=torch.float64)), *options)
+    clients = [examples(6, 2), examples(9, 1), examples(12, 4), examples(5, 5)]
+    return Case(problem, clients, examples(20, 5))
+
+
+CASES["cross_entropy"] = rare_positives(CrossEntropy, 3.0)
+
+FINITE: dict[str, Case] = {"few_points": few_points(), "auprc": rare_positives(AUPRC)}
+"""Problems with finitely many ξ."""
+
+SADDLES: dict[str, Case] = {"auroc": rare_positives(AUROC, 0.3)}
+"""Problems with a dual variable."""
 
 
 @dataclass(frozen=True)
@@ -167,15 +264,15 @@ NEVER = math.inf
 
 
 @dataclass(frozen=True)
-class Unreliable(NestedQuadratic):
-    """The nested quadratic, some of whose samples are NaN, now at this client, now at that."""
+class Unreliable(FewPoints):
+    """The nested quadratic of few points, some of which are read as NaN, now at this client, now at that."""
 
     rate: float = 0.05
 
-    def sample_outer(self, data: torch.Tensor, rng: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
+    def sample_outer(self, data: torch.Tensor, rng: torch.Generator, shape: tuple[int, ...]) -> Numbered:
         xi = super().sample_outer(data, rng, shape)
         spoilt = torch.rand(*shape, 1, generator=rng) < self.rate
-        return xi.masked_fill(spoilt, math.nan)
+        return Numbered(xi.number, xi.point.masked_fill(spoilt, math.nan))
 
 
 # --------------------------------------------------------------------------------------- engines

@@ -1,6 +1,7 @@
 """What every algorithm owes, on every kind of problem.
 
-A row in `helpers.SETTINGS` enters a new algorithm here, one in `helpers.CASES` a new problem.
+A row in `helpers.SETTINGS` enters a new algorithm here, one in `helpers.CASES` a new problem. (Methods that keep a
+state of each ξ are played where there are finitely many, `helpers.FINITE`, and by engines that need not stack it.)
 
 All engines play the same run, whoever takes part and however clients count; the state stays finite; and
 a run that was interrupted between two rounds goes on as if it had not been.
@@ -19,11 +20,14 @@ from fedcso.tree import is_finite
 from tests.helpers import (
     CASES,
     CLEARLY,
-    ENGINES,
+    FINITE,
+    SADDLES,
     SETTINGS,
     Case,
     Unreliable,
     assert_same_run,
+    cases_for,
+    engines_for,
     for_method,
     gap,
     play,
@@ -39,12 +43,30 @@ PLANS = {
     "two_by_size": Plan(**SIZES, weights="size", participation=2),
 }
 
-every_algorithm = pytest.mark.parametrize("algorithm", SETTINGS.values(), ids=SETTINGS)
-FEDERATED = {name: one for name, one in SETTINGS.items() if not runs_on_one_machine_only(one)}
+EVERYWHERE = [
+    pytest.param(algorithm, case, id=f"{where}-{name}")
+    for name, algorithm in SETTINGS.items()
+    for where, case in cases_for(algorithm).items()
+]
+"""Every algorithm on every problem it can be played on."""
+
+everywhere = pytest.mark.parametrize(("algorithm", "case"), EVERYWHERE)
+everywhere_stacked = pytest.mark.parametrize(("algorithm", "case"), [at for at in EVERYWHERE if at.values[0].stacks])
+everywhere_by_every_engine = pytest.mark.parametrize(
+    ("algorithm", "case", "engine"),
+    [
+        pytest.param(*at.values, engine, id=f"{engine}-{at.id}")
+        for at in EVERYWHERE
+        for engine in engines_for(at.values[0])
+    ],
+)
+FEDERATED = {
+    name: one
+    for name, one in SETTINGS.items()
+    if not runs_on_one_machine_only(one) and "few_points" in cases_for(one)  # CODA+ wants a saddle
+}
 every_federated_algorithm = pytest.mark.parametrize("algorithm", FEDERATED.values(), ids=FEDERATED)
-every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 every_plan = pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
-every_engine = pytest.mark.parametrize("engine", ENGINES)
 
 
 def test_every_algorithm_has_a_row():
@@ -53,24 +75,28 @@ def test_every_algorithm_has_a_row():
 
 
 def test_every_problem_has_a_case():
-    """But MAML, which differentiates inside g and so can't be stacked: `problems/test_maml.py` has its contract."""
-    assert PROBLEMS.keys() - {"maml"} <= CASES.keys()
+    """But MAML, which differentiates inside g and so can't be stacked: `problems/test_maml.py` has its contract.
+    And `pretraining`, which is classification with other data."""
+    assert PROBLEMS.keys() - {"maml", "pretraining"} <= (CASES | FINITE | SADDLES).keys()
 
 
-@every_algorithm
-@every_case
-@every_plan
-def test_engines_agree_and_stay_finite(algorithm, case, plan):
-    case, plan = for_method(algorithm, case, plan)
+def assert_engines_agree(algorithm, case, plan):
+    """All that can play the method play as the plain loop does; returns how that is."""
     expected = play("reference", algorithm, case, plan)
     assert is_finite(expected.shared)
-    assert_same_run(play("stacked", algorithm, case, plan), expected)
+    if algorithm.stacks:
+        assert_same_run(play("stacked", algorithm, case, plan), expected)
     assert_same_run(play("threads", algorithm, case, plan, workers=2), expected, tolerance=0.0)
+    return expected
 
 
-@every_algorithm
-@every_case
-@every_engine
+@everywhere
+@every_plan
+def test_engines_agree_and_stay_finite(algorithm, case, plan):
+    assert_engines_agree(algorithm, *for_method(algorithm, case, plan))
+
+
+@everywhere_by_every_engine
 def test_an_interrupted_run_goes_on_to_the_last_bit(algorithm, case, engine):
     case, plan = for_method(algorithm, case, PLANS["two_clients"])
     snapshots = []
@@ -84,13 +110,13 @@ def test_an_interrupted_run_goes_on_to_the_last_bit(algorithm, case, engine):
     assert_same_run(play(engine, algorithm, case, plan, start=middle), whole, tolerance=0.0)
 
 
-@every_algorithm
-@every_case
+@everywhere
 def test_a_run_is_its_seed(algorithm, case):
     case, plan = for_method(algorithm, case, PLANS["two_clients"])
-    once = play("stacked", algorithm, case, plan, seed=1)
-    assert_same_run(play("stacked", algorithm, case, plan, seed=1), once, tolerance=0.0)
-    assert gap(play("stacked", algorithm, case, plan, seed=2).last, once.last) > CLEARLY
+    engine = "stacked" if algorithm.stacks else "reference"
+    once = play(engine, algorithm, case, plan, seed=1)
+    assert_same_run(play(engine, algorithm, case, plan, seed=1), once, tolerance=0.0)
+    assert gap(play(engine, algorithm, case, plan, seed=2).last, once.last) > CLEARLY
 
 
 def smaller(algorithm, factor: float):
@@ -99,8 +125,7 @@ def smaller(algorithm, factor: float):
     return replace(algorithm, **{name: value * factor for name, value in reals.items() if type(value) is float})
 
 
-@every_algorithm
-@every_case
+@everywhere_stacked
 def test_a_grid_is_its_settings_run_one_by_one(algorithm, case):
     case, plan = for_method(algorithm, case, PLANS["two_by_size"])
     settings, seeds = [algorithm, smaller(algorithm, 0.5), smaller(algorithm, 0.1)], [0, 5]
@@ -115,10 +140,6 @@ def test_a_grid_is_its_settings_run_one_by_one(algorithm, case):
 @every_federated_algorithm
 def test_engines_agree_on_whom_they_drop_and_how_these_come_back(algorithm):
     problem = Unreliable()
-    case = Case(problem, problem.centres(4))
+    case = Case(problem, problem.points((3, 5, 4, 6)))
     plan = Plan(**SIZES | {"rounds": 8}, participation=3, on_nonfinite="drop")
-    expected = play("reference", algorithm, case, plan)
-    assert expected.dropped
-    assert is_finite(expected.shared)
-    assert_same_run(play("stacked", algorithm, case, plan), expected)
-    assert_same_run(play("threads", algorithm, case, plan, workers=2), expected, tolerance=0.0)
+    assert assert_engines_agree(algorithm, case, plan).dropped

@@ -9,9 +9,20 @@ from fedcso.algorithms import FCSG
 from fedcso.costs import Costs
 from fedcso.plan import Plan
 from fedcso.problems import InvariantLogistic
-from tests.helpers import ENGINES, SETTINGS, Case, classification, for_method, nested_quadratic, play
+from tests.helpers import (
+    ENGINES,
+    SADDLES,
+    SETTINGS,
+    Case,
+    classification,
+    engines_for,
+    few_points,
+    for_method,
+    nested_quadratic,
+    play,
+)
 
-CASE = nested_quadratic(clients=3)
+CASE, FINITE = nested_quadratic(clients=3), few_points(sizes=(2, 3, 4))
 PLAN = Plan(rounds=2, local_steps=4, outer_batch=2, inner_batch=3, initial_batch=5)
 VECTOR = CASE.problem.dimension * 8
 """Bytes of x in float64; u, c and y are as large."""
@@ -36,16 +47,21 @@ BILLS = {
     "SCAFFOLD": Bill(gradients=1, sends=2),
     "Local-SCGD": Bill(gradients=1, sends=2, missing_at_first=1),
     "Local-SCGDM": Bill(gradients=1, sends=3, missing_at_first=1),
+    "SOX": Bill(gradients=1, sends=2),  # its table stays at home
+    "MOML": Bill(gradients=1, sends=2),
+    "SOAP": Bill(gradients=1, sends=1),
 }
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", BILLS)
+@pytest.mark.parametrize(
+    ("name", "engine"), [(name, engine) for name in BILLS for engine in engines_for(SETTINGS[name])]
+)
 def test_a_federated_method_costs_what_its_bill_says(name, engine):
+    case = CASE if SETTINGS[name].stacks else FINITE
     bill, clients, rounds = BILLS[name], len(CASE.clients), PLAN.rounds
     later_steps = PLAN.total_steps - 1
     outer = clients * (PLAN.initial_batch + later_steps * PLAN.outer_batch)
-    assert play(engine, SETTINGS[name], CASE, PLAN).costs == Costs(
+    assert play(engine, SETTINGS[name], case, PLAN).costs == Costs(
         outer_samples=outer,
         inner_samples=outer * PLAN.inner_batch,
         gradients=clients * (PLAN.initial_batch + bill.gradients * later_steps * PLAN.outer_batch),
@@ -87,8 +103,16 @@ def test_bspiderboost_costs_a_large_batch_every_period_and_two_gradients_a_sampl
     )
 
 
+def test_coda_sends_v_and_the_dual_alone():
+    case = SADDLES["auroc"]
+    bytes_of_x = 8 * (4 + 1 + 3)  # a linear model of four inputs; a, b and the dual
+    costs = play("reference", SETTINGS["CODA+"], case, PLAN).costs
+    assert costs.bytes_up == costs.bytes_down == len(case.clients) * PLAN.rounds * bytes_of_x
+    assert costs.gradients == costs.outer_samples
+
+
 def test_every_method_has_a_bill():
-    assert BILLS.keys() | {"BSGD", "BSpiderBoost"} == SETTINGS.keys()
+    assert BILLS.keys() | {"BSGD", "BSpiderBoost", "CODA+"} == SETTINGS.keys()
 
 
 @pytest.mark.parametrize("engine", ENGINES)

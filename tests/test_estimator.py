@@ -16,9 +16,12 @@ from fedcso.tree import index, map_leaves, named_leaves, stack
 from tests import transcription as literal
 from tests.helpers import (
     CASES,
+    CLEARLY,
     assert_close,
     differentiated,
+    few_points,
     finite_difference,
+    gap,
     invariant_logistic,
     nested_quadratic,
     standard_error,
@@ -242,6 +245,32 @@ def test_chain_at_the_inner_value_itself_is_the_gradient(case):
     assert_close(pull_back(g_hat), oracle.grad(x, batch))
 
 
+@pytest.mark.parametrize(
+    "case", [nested_quadratic(), invariant_logistic(), few_points()], ids=["quadratic", "logistic", "few"]
+)
+def test_each_outer_sample_can_have_an_inner_value_of_its_own(case):
+    """Against (1/b) Σ_i (∂ĝ_i/∂x)ᵀ ∇f_i(y_i) + ∇r with Jacobians by autograd, one ξ at a time."""
+    x, batch = a_point(case), one_batch(case)
+    g_hat, chain = Oracle(case.problem).inner(x, batch, each=True)
+    assert not g_hat.requires_grad
+    elsewhere = g_hat + torch.linspace(-1, 1, g_hat.numel(), dtype=g_hat.dtype).reshape(g_hat.shape)
+    ones = [Batch(*(map_leaves(lambda leaf, i=i: leaf[i : i + 1], part) for part in batch)) for i in range(len(g_hat))]
+    gradient = torch.func.grad(case.problem.regulariser)(x)
+    for one, value, tracked in zip(ones, g_hat, elsewhere, strict=True):
+
+        def inner(point, one=one):
+            return case.problem.inner(point, one.xi, one.eta)[0]
+
+        def outer(y, one=one):
+            return case.problem.outer(y.unsqueeze(0), one.xi)[0]
+
+        found, transposed_jacobian = torch.func.vjp(inner, x)
+        assert_close(value, found)
+        gradient = gradient + transposed_jacobian(torch.func.grad(outer)(tracked))[0] / len(ones)
+    assert_close(chain(elsewhere), gradient)
+    assert gap(Oracle(case.problem).grad(x, batch), gradient) > CLEARLY
+
+
 # ------------------------------------------------------------------------------ one client, and many
 
 
@@ -258,6 +287,8 @@ def test_a_cohort_answers_as_its_clients_would_alone(case, grid, estimator):
     value, gradient = cohort.value_and_grad(x, batch)
     g_hat, chain = cohort.inner(x, batch)
     pulled_back = chain(g_hat)
+    each, chain_each = cohort.inner(x, batch, each=True)
+    pulled_back_each = chain_each(map_leaves(torch.exp, each))
     moved = cohort.move(x, gradient, 0.1)
     for g in range(grid):
         for n in clients:
@@ -267,6 +298,10 @@ def test_a_cohort_answers_as_its_clients_would_alone(case, grid, estimator):
             assert_close(index(gradient, (g, n)), expected_gradient)
             assert_close(index(g_hat, (g, n)), expected_g_hat)
             assert_close(index(pulled_back, (g, n)), expected_chain(expected_g_hat))
+            expected_each, expected_chain_each = alone.inner(points[g][n], batches[n], each=True)
+            assert_close(index(each, (g, n)), expected_each)
+            elsewhere = map_leaves(torch.exp, expected_each)
+            assert_close(index(pulled_back_each, (g, n)), expected_chain_each(elsewhere))
             assert_close(index(moved, (g, n)), alone.move(points[g][n], expected_gradient, 0.1))
 
 

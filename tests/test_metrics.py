@@ -1,11 +1,15 @@
 """Numbers to report."""
 
 import math
+from dataclasses import dataclass
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fedcso.metrics import evaluate, is_better, mean_and_interval, norm
+from fedcso.metrics import ByClient, at_clients, evaluate, is_better, mean_and_interval, norm
+from fedcso.problems import NestedQuadratic
 from fedcso.streams import stream
 from tests.helpers import CASES
 
@@ -48,6 +52,73 @@ def test_models_evaluated_together_are_evaluated_each(case):
     for one, other in zip(together, alone, strict=True):
         assert one == pytest.approx(other, rel=1e-12)
     assert together[0] != together[1]
+
+
+# ------------------------------------------------------------------------------- measured by clients
+
+
+@dataclass(frozen=True)
+class Measured(NestedQuadratic):
+    """Judged by a number: how far x lies from it, and, if it is not negative, its root."""
+
+    def exact(self, x, clients, weights):
+        return None
+
+    def evaluate(self, x, test):
+        if test is None:
+            return {}
+        distance = (x - test).square().sum(-1)
+        return {"loss": distance, "loss_interval": distance / 2, "root": math.sqrt(test) if test >= 0 else math.nan}
+
+
+def measured(models, whole, *clients):
+    return evaluate(Measured(), models, ByClient(whole, clients), [], [])
+
+
+X = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+numbers = st.floats(-10, 10)
+
+
+@given(whole=numbers, clients=st.lists(numbers, min_size=1, max_size=5))
+def test_clients_count_alike_and_those_for_whom_a_metric_is_undefined_are_left_out(whole, clients):
+    (row,) = measured([X], whole, *clients)
+    assert row["client_loss"] == pytest.approx(sum(((X - c) ** 2).sum().item() for c in clients) / len(clients))
+    roots = [math.sqrt(c) for c in clients if c >= 0]
+    expected = sum(roots) / len(roots) if roots else math.nan
+    assert row["client_root"] == pytest.approx(expected, nan_ok=True)
+
+
+def test_what_the_whole_measures_stands_beside_it():
+    (row,) = measured([X], 4.0, 0.0, 1.0)
+    alone = evaluate(Measured(), [X], 4.0, [], [])[0]
+    assert {name: row[name] for name in alone} == alone
+    assert alone["loss"] != row["client_loss"]
+
+
+def test_intervals_are_not_averaged_over_clients():
+    (row,) = measured([X], 4.0, 0.0, 1.0)
+    assert list(row) == ["loss", "loss_interval", "root", "client_loss", "client_root"]
+    assert [list(metrics) for metrics in at_clients(Measured(), X, ByClient(4.0, [0.0, 1.0]))] == [["loss", "root"]] * 2
+
+
+def test_a_client_without_data_of_its_own_is_left_out():
+    (row,) = measured([X], 4.0, None, 1.0)
+    assert row["client_loss"] == 5  # (0, 1, 2) from 1
+    (row,) = measured([X], 4.0, None)
+    assert list(row) == ["loss", "loss_interval", "root"]
+
+
+def test_clients_measure_models_evaluated_together_as_each():
+    models = [X, 2 * X, X - 5]
+    together = measured(models, 4.0, 0.0, -1.0, 2.0)
+    assert together == [measured([x], 4.0, 0.0, -1.0, 2.0)[0] for x in models]
+    assert len({row["client_loss"] for row in together}) == 3
+
+
+def test_clients_do_not_remember_how_they_measured():
+    """A graph kept for every evaluation would fill the memory."""
+    (metrics,) = at_clients(Measured(), X.clone().requires_grad_(), ByClient(4.0, [0.0]))
+    assert not metrics["loss"].requires_grad
 
 
 def test_norm_is_that_of_all_leaves_together():

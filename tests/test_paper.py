@@ -11,6 +11,7 @@ import pytest
 from fedcso.algorithms import (
     FCSG,
     FCSGM,
+    SOX,
     STEM,
     AccFCSGM,
     BSpiderBoost,
@@ -27,6 +28,7 @@ from tests.helpers import (
     Case,
     assert_close,
     classification,
+    few_points,
     invariant_logistic,
     nested_quadratic,
 )
@@ -48,10 +50,10 @@ nested = pytest.mark.parametrize(("case", "gradient"), NESTED.values(), ids=NEST
 chained = pytest.mark.parametrize(("case", "inner", "chain"), CHAINS.values(), ids=CHAINS)
 
 
-def both(algorithm, case: Case, plan: Plan = PLAN, seed: int = 3):
+def both(algorithm, case: Case, plan: Plan = PLAN, seed: int = 3, **options):
     """A run by the reference engine, its start, and the samples it saw."""
     job = Job(algorithm, case.problem, case.clients, plan, seed)
-    trace = reference.run(algorithm, case.problem, case.clients, plan, seed)
+    trace = reference.run(algorithm, case.problem, case.clients, plan, seed, **options)
     return trace, job, literal.drawn(job)
 
 
@@ -130,6 +132,26 @@ def test_local_scgdm_adds_momentum(case, inner, chain):
     trace, job, samples = both(LocalSCGDM(ALPHA, GAMMA, BETA), case)
     x, y, u = literal.local_scgdm(job.start(), samples, inner, chain, PLAN.rounds, Q, ALPHA, GAMMA, BETA)
     assert_close(trace.shared, {"x": x, "u": u, "y": y})
+
+
+@pytest.mark.parametrize("participation", [1.0, 2], ids=["everyone", "two"])
+def test_sox_tracks_an_inner_value_for_each_outer_sample(participation):
+    """b = 3 of at most 6 points: some are twice in a batch, and most are met again and again."""
+    plan = Plan(rounds=6, local_steps=Q, outer_batch=3, inner_batch=3, initial_batch=5, participation=participation)
+    snapshots = []
+    case = few_points()
+    trace, job, samples = both(
+        SOX(ALPHA, GAMMA, BETA), case, plan, on_round=lambda progress: snapshots.append(progress.snapshot())
+    )
+    participants = [plan.participants(job.seed, r, len(job.clients)) for r in range(plan.rounds)]
+    x, u, y = literal.sox(job.start(), samples, participants, Q, ALPHA, GAMMA, BETA)
+    assert_close(trace.shared, {"x": x, "u": u})
+    kept = snapshots[-1].state["local"]
+    assert sorted(map(int, kept)) == [n for n, table in enumerate(y) if table]
+    for n, local in kept.items():
+        assert local["seen"].tolist() == [i in y[int(n)] for i in range(len(case.clients[int(n)]))]
+        for i, tracked in y[int(n)].items():
+            assert_close(local["y"][i], tracked)
 
 
 @nested

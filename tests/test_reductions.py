@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedcso.algorithms import BSGD, FCSG, FCSGM, AccFCSGM, BSpiderBoost, FedAvg, LocalSCGDM, Scaffold
+from fedcso.algorithms import BSGD, FCSG, FCSGM, SOX, AccFCSGM, BSpiderBoost, FedAvg, LocalSCGDM, Scaffold
 from fedcso.engine import Job
 from fedcso.plan import Plan
 from tests import transcription as literal
@@ -10,6 +10,7 @@ from tests.helpers import (
     CLEARLY,
     assert_close,
     classification,
+    few_points,
     gap,
     invariant_logistic,
     nested_quadratic,
@@ -59,6 +60,23 @@ def test_local_scgdm_pairs_one_inner_value_with_all_samples_of_a_step(case):
     momentum = 0.3
     scgdm = last(LocalSCGDM(ALPHA, tracking=1.0, momentum=momentum), case)
     assert gap(scgdm, last(FCSGM(ALPHA, momentum), case)) > CLEARLY
+
+
+@pytest.mark.parametrize("b", [1, 2, 7])
+def test_sox_without_tracking_is_fcsg_m(b):
+    """Whatever the batch: then every ξ has its own inner value of this very step."""
+    case, plan, momentum = few_points(), Plan(rounds=4, local_steps=3, outer_batch=b, inner_batch=3), 0.3
+    fcsg_m = last(FCSGM(ALPHA, momentum), case, plan)
+    assert_close(last(SOX(ALPHA, tracking=1.0, momentum=momentum), case, plan), fcsg_m)
+    assert gap(last(SOX(ALPHA, tracking=0.5, momentum=momentum), case, plan), fcsg_m) > CLEARLY
+
+
+def test_sox_of_one_client_with_one_outer_sample_is_local_scgdm():
+    """Then the one value that Local-SCGDM tracks is the right one; with two ξ it is not."""
+    plan, settings = Plan(rounds=6, local_steps=2, outer_batch=1, inner_batch=3), (ALPHA, 0.4, 0.3)
+    one, two = few_points(sizes=(1,)), few_points(sizes=(2,))
+    assert_close(last(SOX(*settings), one, plan), last(LocalSCGDM(*settings), one, plan))
+    assert gap(last(SOX(*settings), two, plan), last(LocalSCGDM(*settings), two, plan)) > CLEARLY
 
 
 @on_nested

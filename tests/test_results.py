@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from fedcso import results
 from fedcso.costs import Costs
 from fedcso.errors import NonFinite
+from fedcso.metrics import ByClient
 from fedcso.results import Estimate
+from fedcso.streams import stream
 from fedcso.task import Task
 from fedcso.trace import Trace
 from tests import helpers
@@ -189,7 +191,62 @@ def test_clients_have_their_sizes_rounds_and_faults():
     fault = NonFinite("loss", client=1, round=0, step=0, seed=0)
     found = {"A": [[trace(1.0, participation=[2, 1], dropped=[fault, fault])]]}
     rows = results.client_rows(found, [4], Task(case.problem, case.clients), measure=True)
-    assert [(r["seed"], r["client"], r["size"], r["rounds"], r["dropped"]) for r in rows] == [
+    assert [(r["seed"], int(r["client"]), r["size"], r["rounds"], r["dropped"]) for r in rows] == [
         (4, 0, 3, 2, 0),
         (4, 1, 7, 1, 2),
     ]
+
+
+# --------------------------------------------------------------------------------- measured by clients
+
+
+def measured(measure=True, test=None):
+    """Two runs of a linear model, judged by three clients at home."""
+    case = helpers.classification(sizes=(3, 7, 12))
+    models = [case.problem.init(stream(seed, 0, 0)) for seed in range(2)]
+    at_home = [helpers.classification(sizes=(size,)).clients[0] for size in (4, 8, 16)]
+    task = Task(case.problem, case.clients, ByClient(case.test, at_home) if test is None else test)
+    found = {"A": [[trace(1.0, participation=[1, 1, 1], last=x) for x in models]]}
+    expected = [case.problem.evaluate(x, data) for x in models for data in at_home]
+    return results.client_rows(found, [4, 5], task, measure=measure), expected
+
+
+def test_clients_measure_the_last_model_at_home():
+    rows, expected = measured()
+    assert [list(row) for row in rows] == [
+        ["algorithm", "seed", "client", "size", "rounds", "dropped", "loss", "accuracy"]
+    ] * 6
+    assert [(row["seed"], int(row["client"])) for row in rows] == [(seed, n) for seed in (4, 5) for n in range(3)]
+    for row, metrics in zip(rows, expected, strict=True):
+        assert (row["loss"], row["accuracy"]) == (metrics["loss"].item(), metrics["accuracy"].item())
+    assert len({row["loss"] for row in rows}) == 6
+
+
+def test_clients_measure_nothing_before_the_end_or_without_data_of_their_own():
+    assert "loss" not in measured(measure=False)[0][0]
+    assert "loss" not in measured(test=helpers.classification().test)[0][0]
+
+
+def test_curves_are_drawn_of_metrics_and_not_of_their_intervals():
+    rows = [
+        row(train_loss=1.0, client_loss=2.0, loss=3.0, accuracy_interval=0.1, mine=1.0, accuracy=0.5, mine_interval=1)
+    ]
+    assert results.curve_names(rows) == ["accuracy", "loss", "client_loss", "mine"]
+
+
+def test_the_training_loss_is_drawn_where_nothing_else_is_known():
+    assert results.curve_names([row(train_loss=1.0)]) == ["train_loss"]
+
+
+def test_a_metric_without_any_value_has_no_curve():
+    assert results.curve_names([row(accuracy="", loss=1.0), row(accuracy=None, loss=1.0)]) == ["loss"]
+    assert results.curve_names([row(accuracy="", loss=1.0), row(accuracy=0.5, loss=1.0)]) == ["accuracy", "loss"]
+
+
+def test_columns_have_the_order_in_which_people_want_them():
+    """Test data first, then the mean over clients, then what was seen in training, then a problem's own."""
+    names = ["mine", "train_loss", "client_loss", "client_accuracy", "gradient_norm", "loss", "accuracy"]
+    expected = ["accuracy", "loss", "client_accuracy", "client_loss", "gradient_norm", "train_loss", "mine"]
+    assert results.metric_names([row(**dict.fromkeys(names, 1.0))]) == expected
+    (line,) = results.summary([row(**dict.fromkeys(names, 1.0))])
+    assert [name for name in line if name in names] == expected

@@ -291,6 +291,42 @@ def local_scgdm(
     return x[0], y[0], u[0]
 
 
+def sox(
+    x_0: Tensor,
+    samples: Samples,
+    participants: list[list[int]],
+    q: int,
+    alpha: float,
+    gamma: float,
+    beta: float,
+) -> tuple[Tensor, Tensor, list[dict[int, Tensor]]]:
+    """Wang, Yang 2022, with local steps, on the nested quadratic of few points: the final x and u, and all y_i.
+
+    y_i ← (1 − γ) y_i + γ η̄_i ∘ x for the i of a batch, z = (1/b) Σ_i η̄_i ∘ (y_i − ξ_i). Each client has its own y_i,
+    and who does not take part keeps them.
+    """
+    x, u = x_0, torch.zeros_like(x_0)
+    y: list[dict[int, Tensor]] = [{} for _ in samples[0]]
+    for r, chosen in enumerate(participants):
+        models, directions = [], []
+        for n in chosen:
+            x_n, u_n = x, u
+            for t in range(r * q, (r + 1) * q):
+                (numbers, points), mean_eta = samples[t][n].xi, samples[t][n].eta.mean(1)
+                tracked = []
+                for i, slope in zip(numbers.tolist(), mean_eta, strict=True):
+                    value = slope * x_n
+                    tracked.append((1 - gamma) * y[n][i] + gamma * value if i in y[n] else value)
+                y[n].update(zip(numbers.tolist(), tracked, strict=True))
+                z = mean([slope * (y_i - xi) for slope, y_i, xi in zip(mean_eta, tracked, points, strict=True)])
+                u_n = z if t == 0 else (1 - beta) * u_n + beta * z
+                x_n = x_n - alpha * u_n
+            models.append(x_n)
+            directions.append(u_n)
+        x, u = mean(models), mean(directions)
+    return x, u, y
+
+
 def bspiderboost(
     x: Tensor, samples: Samples, gradient: Gradient, steps: int, period: int, alpha: float
 ) -> tuple[Tensor, Tensor]:

@@ -171,7 +171,7 @@ def shortened(gradient: Tree, longest: float, lead: int = 0) -> Tree:
     """The same direction, no longer than that, for each index of the leading axes."""
     # A norm that is not finite leaves the gradient as it is: it has been seen, and must not be hidden.
     factor = (longest / norm(gradient, lead)).nan_to_num(1.0).clamp_max(1.0)
-    return map_leaves(lambda leaf: leaf * factor.reshape(*factor.shape, *[1] * (leaf.ndim - lead)).to(leaf), gradient)
+    return map_leaves(lambda leaf: leaf * factor.reshape(factor.shape + (1,) * (leaf.ndim - lead)).to(leaf), gradient)
 
 
 def _variable(x: Tree) -> Tree:

@@ -7,6 +7,7 @@ import torch
 from safetensors.torch import save as save_tensors
 
 from fedcso import figures, precision_recall, report, results
+from fedcso.collapse import collapse
 from fedcso.delivery import as_onnx, loading_example
 from fedcso.folder import RunFolder
 from fedcso.metrics import ByClient
@@ -78,10 +79,20 @@ def write_report(
         images.append((words, figures.render(figure, "png")))
         folder.write(f"{name}.png", images[-1][1])
         folder.write(f"{name}.pdf", figures.render(figure, "pdf"))
+    notes = [*notes, *_collapses(rows)]
     clients = results.client_summary(table_in(folder.path / "clients.csv"))
     html = report.page(title, images, table, folder.config(), folder.environment(), notes, {"Clients": clients})
     folder.write("report.html", html)
     return table
+
+
+def _collapses(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Runs that learnt something and lost it."""
+    runs: dict[tuple[str, Any], list[dict[str, Any]]] = {}
+    for row in rows:
+        runs.setdefault((row["algorithm"], row["seed"]), []).append(row)
+    found = {run: collapse(evaluations) for run, evaluations in runs.items()}
+    return [f"{name}, seed {seed} {reason}" for (name, seed), reason in found.items() if reason]
 
 
 def write_table(folder: RunFolder, table: Sequence[dict[str, Any]]) -> None:

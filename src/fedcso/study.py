@@ -18,6 +18,7 @@ from typing import Any
 
 from fedcso import checkpoint
 from fedcso.algorithm import Algorithm
+from fedcso.collapse import collapse
 from fedcso.engine import OnRound, Progress, Snapshot
 from fedcso.engines import ENGINES, simulation, stacked
 from fedcso.errors import FedcsoError
@@ -125,10 +126,15 @@ class Study:
             return start.traces
         saved_at, saved_round = time.monotonic(), start.done if start else 0
         latest: list[Trace] = []
+        told: set[int] = set()
 
         def on_round(progress: Progress) -> None:
             nonlocal saved_at, saved_round
             latest[:] = progress.traces
+            for number, trace in enumerate(progress.traces):
+                if number not in told and (reason := collapse(trace.rows)):
+                    told.add(number)
+                    log.warning("%s, seed %d %s", label, part.seeds[number % len(part.seeds)], reason)
             over = progress.done == total or all(trace.failure for trace in progress.traces)
             display.update(label, total if over else progress.done, total, _note(progress.traces))
             tracker.log(unit.name, part.seeds, progress)

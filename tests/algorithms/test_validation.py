@@ -18,6 +18,8 @@ ALLOWED = {
     "tracking": FRACTION,
     "period": COUNT,
     "large_batch": COUNT,
+    "proximity": POSITIVE,
+    "stage_steps": COUNT,
 }
 """What each hyper-parameter of any method must be."""
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from fedcso import figures
 from fedcso.algorithms import FCSG, FCSGM, AccFCSGM
 from fedcso.errors import FedcsoError
-from fedcso.experiments import figure1
+from fedcso.experiments import EXPERIMENTS, Experiment, figure1
 from fedcso.experiments.figure1 import INNER, METHODS, OUTSIDE, PANELS, RATIOS, Panel
 from fedcso.trace import Trace
 from tests.command_line import (
@@ -38,10 +38,14 @@ TINY = {
 PICTURES = ["figure1-accuracy", "figure1-gradient-norm", "figure1-mean-outside"]
 
 
+def make_tiny(patch):
+    experiment = Experiment(lambda quick: figure1.settings(quick) | TINY, figure1.carry_out)
+    patch.setitem(EXPERIMENTS, "figure1", experiment)
+
+
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
-    whole = figure1.settings
-    monkeypatch.setattr(figure1, "settings", lambda quick: whole(quick) | TINY)
+    make_tiny(monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +53,7 @@ def finished(tmp_path_factory):
     """A run without figures."""
     with pytest.MonkeyPatch.context() as patch:
         without_drawing(patch)
-        whole = figure1.settings
-        patch.setattr(figure1, "settings", lambda quick: whole(quick) | TINY)
+        make_tiny(patch)
         return run("reproduce", "figure1", out=tmp_path_factory.mktemp("runs"))
 
 
@@ -128,8 +131,7 @@ def test_the_quick_version_says_that_it_is(tmp_path, monkeypatch):
     assert "quick version: too short" in (folder / "reproduction.md").read_text()
 
 
-def test_quick_is_smaller_in_everything(monkeypatch):
-    monkeypatch.undo()
+def test_quick_is_smaller_in_everything():
     quick, whole = figure1.settings(True), figure1.settings(False)
     assert quick.keys() == whole.keys()
     assert quick["rounds"] < whole["rounds"]
@@ -137,8 +139,7 @@ def test_quick_is_smaller_in_everything(monkeypatch):
     assert not set(whole["seeds"]) & set(whole["tuning_seeds"])
 
 
-def test_the_grids_are_the_papers(monkeypatch):
-    monkeypatch.undo()
+def test_the_grids_are_the_papers():
     config = figure1.settings(False)
     assert figure1.grid("FCSG", config) == [FCSG(0.01), FCSG(0.005), FCSG(0.001)]
     assert len(figure1.grid("FCSG-M", config)) == len(figure1.grid("Acc-FCSG-M", config)) == 15

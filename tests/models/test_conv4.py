@@ -5,7 +5,9 @@ import torch
 
 from fedcso.models import Functional
 from fedcso.models.conv4 import Conv4
+from fedcso.problems import MAML
 from fedcso.streams import stream
+from tests.helpers import assert_close
 
 
 @pytest.mark.parametrize("pooling", [False, True])
@@ -26,3 +28,34 @@ def test_batch_norm_uses_the_batch_alone():
     before = network(images)
     network(torch.rand(6, 1, 28, 28) * 100)
     assert torch.equal(network(images), before)
+
+
+def test_the_last_layer_starts_at_zero_and_the_others_do_not():
+    parameters = Functional(Conv4(filters=4)).init(stream(0, 0, 0))
+    assert {name for name, leaf in parameters.items() if name.endswith("weight") and not leaf.any()} == {"out.weight"}
+    assert not parameters["out.bias"].any()
+
+
+def test_from_zero_the_first_step_of_adaptation_is_towards_the_mean_features_of_each_class():
+    """All classes are alike at first: the slope at a class's row is that of softmax, (1/3 − one-hot)·features."""
+    ways, shots, rate = 3, 2, 0.4
+    problem = MAML(Conv4(ways, filters=4), ways, queries=1, inner_rate=rate)
+    x = {name: leaf.double() for name, leaf in problem.init(stream(0, 0, 0)).items()}
+    rng = torch.Generator().manual_seed(1)
+    support = torch.rand(shots, ways, 1, 28, 28, generator=rng, dtype=torch.float64)
+    adapted = problem.adapt(x, support, steps=1)
+
+    images = support.flatten(0, 1)
+    features = images
+    for i in range(4):
+        kernel, shift = x[f"convolutions.{i}.weight"], x[f"convolutions.{i}.bias"]
+        out = torch.nn.functional.conv2d(features, kernel, shift, stride=2, padding=1)
+        mean, variance = out.mean((0, 2, 3), keepdim=True), out.var((0, 2, 3), correction=0, keepdim=True)
+        features = torch.relu(
+            (out - mean) / torch.sqrt(variance + 1e-5)
+        )  # the norm's scale starts at 1, its shift at 0
+    features = features.mean((2, 3)).reshape(shots, ways, 4)
+    by_class, overall = features.mean(0) / ways, features.mean((0, 1))
+    expected = x | {"out.weight": rate * (by_class - overall / ways)}  # the bias moves by 1/3 − 1/3
+    assert_close(adapted, expected)
+    assert adapted["out.weight"].abs().max() > 1e-3

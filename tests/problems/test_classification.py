@@ -8,10 +8,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from fedcso.datasets import Examples
+from fedcso.datasets.examples import pooled
 from fedcso.errors import FedcsoError
 from fedcso.estimator import Oracle, sample
 from fedcso.problem import steps_of
-from fedcso.problems.classification import Classification, pool
+from fedcso.problems.classification import Classification
 from fedcso.streams import stream
 from tests import transcription as literal
 from tests.helpers import assert_close, classification
@@ -66,10 +67,10 @@ def test_evaluation_gives_loss_and_accuracy():
 
 
 def test_pooled_data_are_all_data():
-    pooled = pool(CASE.clients)
-    assert isinstance(pooled, Examples)
-    assert len(pooled.labels) == sum(len(data.labels) for data in CASE.clients)
-    assert torch.equal(pooled.inputs[:3], CASE.clients[0].inputs)
+    together = pooled(CASE.clients)
+    assert isinstance(together, Examples)
+    assert len(together.labels) == sum(len(data.labels) for data in CASE.clients)
+    assert torch.equal(together.inputs[:3], CASE.clients[0].inputs)
 
 
 def test_a_client_without_examples_is_named():

@@ -1,19 +1,26 @@
 """Few-shot learning: sampling inside the conditional distribution, and exact second-order gradients."""
 
+import sys
+
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
+from fedcso.algorithms import MOML
 from fedcso.engines import reference, simulation, threads
 from fedcso.errors import FedcsoError, InvalidValue
 from fedcso.estimator import Oracle, sample
 from fedcso.models.conv4 import Conv4
 from fedcso.plan import Plan
 from fedcso.problem import Batch, steps_of
-from fedcso.problems.few_shot_tasks import Query
+from fedcso.problems.few_shot_tasks import Classes, Query, fixed
 from fedcso.problems.maml import MAML
 from fedcso.streams import stream
-from fedcso.tree import leaves, map_leaves
+from fedcso.tree import index, leaves, map_leaves, nbytes
+from fedcso.workers import pool
+from tests.command_line import read_csv, run, without_drawing
+from tests.few_characters import ON_THE_COMMAND_LINE, few_characters, instead_of_glyphs
 from tests.helpers import SETTINGS, assert_close, differentiated, gap, runs_on_one_machine_only
 
 SIDE, DRAWINGS, WAYS, QUERIES = 6, 8, 3, 4
@@ -44,8 +51,8 @@ def classes(number: int = 5, seed: int = 0) -> torch.Tensor:
     return images
 
 
-def drawn(problem: MAML, b: int, m: int, data: torch.Tensor | None = None) -> Batch:
-    (batch,) = steps_of(sample(problem, classes() if data is None else data, stream(0, 0, 0), 1, b, m), 1)
+def drawn(problem: MAML, b: int, m: int, data: Classes | None = None, seed: int = 0) -> Batch:
+    (batch,) = steps_of(sample(problem, classes() if data is None else data, stream(seed, 0, 0), 1, b, m), 1)
     return batch
 
 
@@ -137,15 +144,92 @@ def test_first_order_is_another_direction_and_named_so():
     assert_close(Oracle(cheap).grad(x, batch), Oracle(cheap, differentiated).grad(x, batch))
 
 
+def test_moml_tracks_an_adapted_model_for_each_task():
+    """Two steps of its docstring, with Hessians by autograd: z = (1/b) Σ_i (I − λ∇²L_i(x)) ∇L_i(y_i)."""
+    problem, method = maml(), MOML(learning_rate=0.1, tracking=0.4, momentum=0.3)
+    held = fixed(classes(), 2, WAYS, stream(0, 0, 0))
+    oracle = Oracle(problem)
+    oracle.outer_count = 2
+    x, first = in_double(problem.init(stream(0, 0, 0)), drawn(problem, b=3, m=2, data=held))
+    _, second = in_double(x, drawn(problem, b=3, m=2, data=held, seed=1))
+    state = method.receive(method.init(x), None)
+
+    shapes = map_leaves(lambda leaf: leaf.shape, x)
+
+    def unflat(vector):
+        parts = vector.split([leaf.numel() for leaf in leaves(x)])
+        return {name: part.reshape(shapes[name]) for name, part in zip(x, parts, strict=True)}
+
+    point, u, tracked = torch.cat([leaf.flatten() for leaf in leaves(x)]), None, {}
+    for t, batch in enumerate((first, second)):
+        state = method.step(state, oracle, batch, t)
+        z, new = torch.zeros_like(point), {}
+        for i, support, query in zip(batch.xi.task.tolist(), batch.eta, batch.xi.images, strict=True):
+
+            def support_loss(vector, images=support):
+                logits = problem.network.apply(unflat(vector), images.flatten(0, 1))
+                return F.cross_entropy(logits, torch.arange(WAYS).repeat(len(images)))
+
+            adapted = point - problem.inner_rate * torch.func.grad(support_loss)(point)
+            new[i] = y = (1 - 0.4) * tracked[i] + 0.4 * adapted if i in tracked else adapted
+            slope = torch.func.grad(lambda vector, images=query: problem.query_loss(unflat(vector), images))(y)
+            hessian = torch.func.jacrev(torch.func.grad(support_loss))(point)
+            z += (slope - problem.inner_rate * hessian @ slope) / len(batch.eta)
+        tracked |= new
+        u = z if t == 0 else (1 - 0.3) * u + 0.3 * z
+        point = point - 0.1 * u
+    assert_close(state.shared, {"x": unflat(point), "u": unflat(u)})
+    for i, y in tracked.items():
+        assert_close(index(state.local["y"], i), unflat(y))
+    assert set(second.xi.task.tolist()) & set(first.xi.task.tolist())  # some were tracked
+
+
+# ---------------------------------------------------------------------------------------------- memory
+
+
+def most_kept(compute) -> int:
+    """The most bytes that were kept for differentiation at any one time."""
+    now = most = 0
+
+    class Kept:
+        def __init__(self, tensor):
+            nonlocal now, most
+            self.tensor, self.bytes = tensor, nbytes(tensor)
+            now += self.bytes
+            most = max(most, now)
+
+        def __del__(self):
+            nonlocal now
+            now -= self.bytes
+
+    with torch.autograd.graph.saved_tensors_hooks(Kept, lambda kept: kept.tensor):
+        compute()
+    return most
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize("first_order", [False, True])
+def test_memory_does_not_grow_with_the_number_of_tasks(steps, first_order):
+    """Task by task; while the ordinary way keeps all of them, for which it needs that much more."""
+    problem = MAML(Conv4(WAYS, filters=4), ways=WAYS, queries=2, inner_steps=steps, first_order=first_order)
+    x, held = problem.init(stream(0, 0, 0)), few_characters().train
+    one, four = (drawn(problem, b, m=1, data=held) for b in (1, 4))
+    assert most_kept(lambda: Oracle(problem).grad(x, four)) == most_kept(lambda: Oracle(problem).grad(x, one)) > 0
+    ordinary = Oracle(problem, differentiated)
+    assert most_kept(lambda: ordinary.grad(x, four)) > 3 * most_kept(lambda: ordinary.grad(x, one))
+
+
 # ---------------------------------------------------------------------------------------------- running
 
-FEDERATED = {name: one for name, one in SETTINGS.items() if not runs_on_one_machine_only(one)}
+FEDERATED = {name: one for name, one in SETTINGS.items() if not runs_on_one_machine_only(one) and name != "CODA+"}
 PLAN = Plan(rounds=2, local_steps=2, outer_batch=2, inner_batch=2, evaluate_every=2)
 
 
 @pytest.mark.parametrize("algorithm", FEDERATED.values(), ids=FEDERATED)
 def test_engines_agree(algorithm):
     problem, clients = maml(), [classes(4, seed) for seed in range(3)]
+    if not algorithm.stacks:  # keeps a model for each task
+        clients = [fixed(images, 3, WAYS, stream(0, n, 0)) for n, images in enumerate(clients)]
     test = problem.episodes(classes(), 5, 2, stream(1, 0, 0))
     one = reference.run(algorithm, problem, clients, PLAN, test=test)
     other = threads.run(algorithm, problem, clients, PLAN, test=test)
@@ -167,6 +251,64 @@ def test_evaluation_adapts_and_reports_an_interval():
     metrics = problem.evaluate(problem.init(stream(0, 0, 0)), problem.episodes(bright, 10, 2, stream(0, 1, 0)))
     assert metrics["accuracy"] > 0.9
     assert 0 <= metrics["accuracy_interval"] < 0.3
+
+
+def by_a_plain_loop(problem, x, episodes):
+    losses, accuracies = [], []
+    for query, support in zip(episodes.xi.images, episodes.eta, strict=True):
+        labels = torch.arange(problem.ways).repeat_interleave(problem.queries)
+        with torch.no_grad():
+            logits = problem.network.apply(problem.adapt(x, support, problem.test_steps), query)
+        losses.append(F.cross_entropy(logits, labels))
+        accuracies.append((logits.argmax(1) == labels).double().mean())
+    accuracy = torch.stack(accuracies)
+    return {
+        "loss": torch.stack(losses).mean(),
+        "accuracy": accuracy.mean(),
+        "accuracy_interval": 1.96 * accuracy.std() / len(accuracies) ** 0.5,
+    }
+
+
+@pytest.mark.parametrize("workers", [None, 1, 3])
+def test_evaluation_is_that_of_a_plain_loop_whoever_does_it(monkeypatch, workers):
+    """To the last bit: no task is computed differently for being computed beside another."""
+    problem = MAML(Conv4(WAYS, filters=4), ways=WAYS, queries=2)
+    x = map_leaves(lambda leaf: leaf + 0.01, problem.init(stream(0, 0, 0)))
+    episodes = problem.episodes(few_characters().test, 7, 2, stream(1, 0, 0))
+    monkeypatch.setattr(sys.modules[MAML.__module__], "pool", lambda: pool(workers))
+    metrics = problem.evaluate(x, episodes)
+    expected = by_a_plain_loop(problem, x, episodes)
+    assert list(metrics) == list(expected)
+    for name, value in expected.items():
+        assert metrics[name].item() == value.item()
+        assert not metrics[name].requires_grad
+    assert metrics["accuracy_interval"] > 0
+
+
+def test_a_single_task_has_no_interval():
+    problem = maml()
+    episode = problem.episodes(classes(), 1, 2, stream(1, 0, 0))
+    assert problem.evaluate(problem.init(stream(0, 0, 0)), episode)["accuracy_interval"] == 0
+
+
+def test_nothing_to_evaluate_on_is_no_mistake():
+    assert maml().evaluate(maml().init(stream(0, 0, 0)), None) == {}
+
+
+def test_clients_measure_at_home_through_the_command_line(monkeypatch, tmp_path):
+    without_drawing(monkeypatch)
+    instead_of_glyphs(monkeypatch)
+    folder = run("run", "maml", *ON_THE_COMMAND_LINE, "--algorithm", "FCSG", "FCSG-M", out=tmp_path)
+    metrics, at_home = read_csv(folder / "metrics.csv"), read_csv(folder / "clients.csv")
+    names = ["train_loss", "loss", "accuracy", "accuracy_interval", "client_loss", "client_accuracy"]
+    assert [name for name in metrics[0] if name in names] == names
+    for method in ("FCSG", "FCSG-M"):
+        last = [row for row in metrics if row["algorithm"] == method][-1]
+        clients = [row for row in at_home if row["algorithm"] == method]
+        assert [row["client"] for row in clients] == ["0", "1"]
+        for metric in ("loss", "accuracy"):
+            mean = sum(float(row[metric]) for row in clients) / len(clients)
+            assert float(last[f"client_{metric}"]) == pytest.approx(mean, rel=1e-12)
 
 
 def test_meta_training_helps():

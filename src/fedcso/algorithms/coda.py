@@ -3,8 +3,8 @@
     stage s:   anchor ← v at its start,   η = η₀ / 3^s
     v ← v − η ( ∇_v f + (v − anchor) / γ ),      y ← y + η ∂_y f,       v AND y averaged after every q steps
 
-v is the primal part of x, y the dual one, so the problem's x must be {"primal": …, "dual": …}. Sends x. Keeps the
-stage's anchor: what the client received when the stage began (or first took part in).
+v is the primal part of x, y the dual one (a number), so the problem's x must be {"primal": …, "dual": …}. Sends x.
+Keeps the stage's anchor: what the client had when the stage began, or when it first took part in it.
 
 References: Guo et al., Communication-Efficient Distributed Stochastic AUC Maximization with Deep Neural Networks, ICML
 2020; Yuan et al., Federated Deep AUC Maximization for Heterogeneous Data with a Constant Communication Complexity, ICML
@@ -15,21 +15,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fedcso.algorithm import Algorithm, State
+import torch
+
+from fedcso.algorithm import Algorithm, Schedule, State, at
 from fedcso.errors import FedcsoError, require_count, require_positive
 from fedcso.estimator import Oracle
 from fedcso.plan import Plan
 from fedcso.problem import Batch, Problem
 from fedcso.streams import stream
-from fedcso.tree import Tree, Weight, add_scaled, subtract
+from fedcso.tree import Tree, add_scaled, leaves, map_leaves, subtract
 
 
 @dataclass(frozen=True)
 class CODA(Algorithm):
     """Staged proximal descent-ascent; learning_rate is η₀, proximity is 1/γ."""
 
-    learning_rate: float = 0.1
-    proximity: float = 0.01
+    learning_rate: Schedule = 0.1
+    proximity: Schedule = 0.01
     stage_steps: int = 1000
     """Steps of a stage; then the anchor is renewed and the step size divided by three."""
 
@@ -48,16 +50,22 @@ class CODA(Algorithm):
             )
 
     def receive(self, shared: dict[str, Tree], local: dict[str, Tree] | None) -> State:
-        """Who is new takes the model received as anchor."""
-        return State(shared, local or {"anchor": shared["x"]["primal"]})
+        """Who is new has no anchor yet."""
+        x = shared["x"]
+        return State(shared, local or {"anchor": x["primal"], "stage": torch.full_like(leaves(x["dual"])[0], -1)})
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
         """Descent on v, held back by the anchor; ascent on y."""
         x = state.shared["x"]
-        stage, into = divmod(t, self.stage_steps)
-        anchor = x["primal"] if into == 0 else state.local["anchor"]
+        stage = t // self.stage_steps
+        known = state.local["stage"] == stage
+        anchor = map_leaves(
+            lambda held, now: torch.where(known.reshape(known.shape + (1,) * (now.ndim - known.ndim)), held, now),
+            state.local["anchor"],
+            x["primal"],
+        )
         gradient = oracle.grad(x, batch)
-        held = add_scaled(gradient["primal"], subtract(x["primal"], anchor), self.proximity)
-        rate: Weight = self.learning_rate / 3**stage
+        held = add_scaled(gradient["primal"], subtract(x["primal"], anchor), at(self.proximity, t))
+        rate = at(self.learning_rate, t) / 3**stage
         moved = oracle.move(x, {"primal": held, "dual": gradient["dual"]}, rate)
-        return State({"x": moved}, {"anchor": anchor})
+        return State({"x": moved}, {"anchor": anchor, "stage": torch.full_like(state.local["stage"], stage)})

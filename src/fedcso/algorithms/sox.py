@@ -23,7 +23,7 @@ from fedcso.estimator import Oracle
 from fedcso.plan import Plan
 from fedcso.problem import Batch, Problem
 from fedcso.streams import stream
-from fedcso.tree import Tree, Weight, index, map_leaves, mix, numel, zeros_like
+from fedcso.tree import Tree, Weight, index, leaves, map_leaves, mix, numel, zeros_like
 
 MOST_NUMBERS = 50_000_000
 """A client's table of y_i may hold this many numbers: 200 MB in float32."""
@@ -62,6 +62,8 @@ class SOX(Algorithm):
 def require_room_for_each(problem: Problem, clients: Sequence[Any]) -> None:
     """Refuse what a state for each ξ can't be kept for."""
     for number, data in enumerate(clients):
+        if not problem.trains(data):
+            continue
         count = problem.outer_count(data)
         if count is None:
             raise FedcsoError(
@@ -102,7 +104,7 @@ def _numbers_in_a_state(problem: Problem, data: Any) -> int:
 def _nothing_seen(g_hat: Tree, count: int | None) -> dict[str, Tree]:
     assert count is not None  # `check` has refused the rest
     table = map_leaves(lambda leaf: leaf.new_zeros(count, *leaf.shape[1:]), g_hat)
-    return {"y": table, "seen": torch.zeros(count, dtype=torch.bool)}
+    return {"y": table, "seen": torch.zeros(count, dtype=torch.bool, device=leaves(g_hat)[0].device)}
 
 
 def _remember(local: dict[str, Tree], which: torch.Tensor, y: Tree) -> dict[str, Tree]:
@@ -113,10 +115,9 @@ def _remember(local: dict[str, Tree], which: torch.Tensor, y: Tree) -> dict[str,
     def put(table: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         return table.index_put((which,), values[last])
 
-    seen = local["seen"].index_fill(0, which.to(local["seen"].device), True)
-    return {"y": map_leaves(put, local["y"], y), "seen": seen}
+    return {"y": map_leaves(put, local["y"], y), "seen": local["seen"].index_fill(0, which, True)}
 
 
 def _like(flags: torch.Tensor, leaf: torch.Tensor) -> torch.Tensor:
     """Flags of ξ, shaped to go with a leaf that has one entry for each."""
-    return flags.to(leaf.device).reshape(-1, *[1] * (leaf.ndim - 1))
+    return flags.reshape(-1, *[1] * (leaf.ndim - 1))

@@ -7,12 +7,12 @@ from fedcso.algorithm import Algorithm
 from fedcso.engine import OnRound, Snapshot
 from fedcso.engines import stacked, threads
 from fedcso.errors import require_choice
-from fedcso.estimator import Estimator, Oracle, plain, sample
+from fedcso.estimator import Estimator, plain
 from fedcso.plan import Plan
-from fedcso.problem import Problem, steps_of
+from fedcso.problem import Problem
 from fedcso.streams import stream
 from fedcso.trace import Trace
-from fedcso.tree import numel, stack
+from fedcso.tree import numel
 
 Execution = Literal["auto", "stacked", "threads"]
 
@@ -56,15 +56,5 @@ def run(
 
 def choose(algorithm: Algorithm, problem: Problem, clients: Sequence[Any], estimator: Estimator = plain) -> Execution:
     """`stacked` if the model is small, and method and problem can deal with many clients at once."""
-    x = problem.init(stream(0, 0, 0))
-    if not algorithm.stacks or numel(x) > STACK_AT_MOST:
-        return "threads"
-    if problem.broadcasts and estimator is plain:
-        return "stacked"
-    # Not every forward pass can be batched by vmap (one that looks at a value can't): trying tells.
-    (batch,) = steps_of(sample(problem, clients[0], stream(0, 0, 0), 1, 1, 2), 1)
-    try:
-        Oracle.cohort(problem, 1, estimator).grad(stack([stack([x])]), stack([batch]))
-    except (RuntimeError, ValueError):
-        return "threads"
-    return "stacked"
+    small = numel(problem.init(stream(0, 0, 0))) <= STACK_AT_MOST
+    return "stacked" if small and stacked.possible(algorithm, problem, clients, estimator) else "threads"

@@ -39,6 +39,7 @@ def run(
 ) -> Trace:
     """Run one method with all clients stacked."""
     job = Job(algorithm, problem, clients, plan, seed, test, estimator, device)
+    _require_possible(job)
     with one_thread():
         return only(drive(Stacked([job.algorithm], job, [seed]), on_round, start))
 
@@ -61,9 +62,33 @@ def run_grid(
     A setting that diverges does not stop the others: its trace ends there and says why in `failure`.
     """
     job = Job(algorithms[0], problem, clients, plan, seeds[0], test, estimator, device)
+    _require_possible(job)
     with one_thread():
         traces = drive(Stacked(algorithms, job, seeds), on_round, start)
     return [traces[g * len(seeds) : (g + 1) * len(seeds)] for g in range(len(algorithms))]
+
+
+def possible(algorithm: Algorithm, problem: Problem, clients: Sequence[Any], estimator: Estimator = plain) -> bool:
+    """True if method and problem can deal with many clients at once."""
+    if not algorithm.stacks:
+        return False
+    if problem.broadcasts and estimator is plain:
+        return True
+    # Not every forward pass can be batched by vmap (one that looks at a value can't): trying tells.
+    data = next((data for data in clients if problem.trains(data)), clients[0])
+    (batch,) = steps_of(sample(problem, data, stream(0, 0, 0), 1, 1, 2), 1)
+    x = problem.init(stream(0, 0, 0))
+    try:
+        Oracle.cohort(problem, 1, estimator).grad(stack([stack([x])]), stack([batch]))
+    except (RuntimeError, ValueError):
+        return False
+    return True
+
+
+def _require_possible(job: Job) -> None:
+    if not possible(job.algorithm, job.problem, job.clients, job.estimator):
+        method, problem = type(job.algorithm).__name__, type(job.problem).__name__
+        raise FedcsoError(f"{method} on {problem} can't be stacked; use the engine simulation, which knows another way")
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from fedcso.experiments import few_shot, figure1
+from fedcso.experiments import few_shot, figure1, table2
 from fedcso.folder import RunFolder
 from fedcso.settings import Config
 
@@ -20,5 +20,6 @@ EXPERIMENTS = {
     "figure1": Experiment(figure1.settings, figure1.carry_out),
     "figure2": Experiment(partial(few_shot.settings, 1), few_shot.carry_out),
     "figure3": Experiment(partial(few_shot.settings, 5), few_shot.carry_out),
+    "table2": Experiment(table2.settings, table2.carry_out),
 }
 """By name. A new one is a file and a row here."""

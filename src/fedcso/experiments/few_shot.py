@@ -13,12 +13,11 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from fedcso import figures, results
-from fedcso.algorithm import Algorithm
 from fedcso.algorithms import ALGORITHMS
 from fedcso.commands.common import carry_out as execute
 from fedcso.experiments import trials
 from fedcso.experiments.reproduction import About, Picture, Statement, conclude
-from fedcso.experiments.trials import Space, Trial
+from fedcso.experiments.trials import Settings, Space, Trial
 from fedcso.folder import RunFolder
 from fedcso.metrics import ByClient, mean_and_interval
 from fedcso.plan import Plan
@@ -58,7 +57,7 @@ def settings(shots: int, quick: bool) -> Config:
         "local_steps": 10,
         "rotations": False,
         "rounds": (8 if quick else 15) if shots == 1 else (6 if quick else 10),
-        "long_rounds": 0 if quick else 60 if shots == 1 else 40,
+        "long_steps": 0 if quick else 800 if shots == 1 else 500,
         "seeds": [0] if quick else [0, 1, 2],
         "evaluate_every": 2 if quick else 3,
         "curve_tasks": 60 if quick else 100,
@@ -96,10 +95,17 @@ def carry_out(folder: RunFolder) -> int:
         seconds += sum(run.rows[-1]["seconds"] for settings in found.values() for runs in settings for run in runs)
         return found
 
-    def play_trials(turn: int, settings: dict[str, list[Algorithm]]) -> dict[str, list[float]]:
+    def play_trials(turn: int, settings: dict[str, list[Settings]]) -> dict[str, list[float]]:
         plan = replace(_plan(config, config["trial_rounds"]), evaluate_every=config["trial_rounds"])
         units = [
-            Unit(f"trial {turn} {method}", task, plan, some, [config["trial_seed"]], task.validation)
+            Unit(
+                f"trial {turn} {method}",
+                task,
+                plan,
+                [ALGORITHMS[method](**one) for one in some],
+                [config["trial_seed"]],
+                task.validation,
+            )
             for method, some in settings.items()
         ]
         found = play(units if any(len(some) > 1 for some in settings.values()) else [])  # else there is no choice
@@ -107,12 +113,9 @@ def carry_out(folder: RunFolder) -> int:
             method: [_loss(runs[0]) for runs in found.get(f"trial {turn} {method}", [])] or [0.0] for method in settings
         }
 
-    spaces = {
-        method: Space(ALGORITHMS[method], config["rates"], {name: config[name] for name in more})
-        for method, more in METHODS.items()
-    }
+    spaces = {method: Space(config["rates"], {name: config[name] for name in more}) for method, more in METHODS.items()}
     tried = trials.search(spaces, config["trial_turns"], play_trials)
-    chosen = {method: trials.best(some) for method, some in tried.items()}
+    chosen = {method: ALGORITHMS[method](**trials.best(some)) for method, some in tried.items()}
     curve_test = task.test._replace(whole=index(task.test.whole, slice(config["curve_tasks"])))
     found = play(
         [
@@ -123,7 +126,7 @@ def carry_out(folder: RunFolder) -> int:
     rows = results.metric_rows(found, config["seeds"])
     name = "figure2" if config["shots"] == 1 else "figure3"
     pictures = [Picture(name, _panels(rows), "Mean over seeds with 95 % bands; rounds above, local steps below.")]
-    if config["long_rounds"]:
+    if config["long_steps"]:
         leader = max(OURS, key=lambda method: fmean(_validated(task, run) for run in found[method][0]))
         longer = _longer(config, task, leader, chosen[leader], curve_test)
         long = play([longer])
@@ -155,10 +158,13 @@ def _validated(task: Task, run: Trace) -> float:
 
 
 def _longer(config: Config, task: Task, method: str, algorithm: Any, test: ByClient) -> Unit:
-    """One method once more, for longer, with a learning rate that falls."""
-    plan = replace(_plan(config, config["long_rounds"]), evaluate_every=2 * config["evaluate_every"])
+    """One method once more, for longer, averaging after every step, with a learning rate that falls.
+
+    What limits these curves is noise: a client's step follows a single task, and q of them in a row wander far.
+    """
+    plan = replace(_plan(config, config["long_steps"]), local_steps=1, evaluate_every=config["long_steps"] // 10)
     falling = replace(algorithm, learning_rate=Cosine(algorithm.learning_rate, plan.total_steps, floor=0.05))
-    return Unit(f"{method}, {plan.total_steps} steps", task, plan, [falling], config["seeds"][:1], test)
+    return Unit(f"{method}, q = 1, {plan.total_steps} steps", task, plan, [falling], config["seeds"][:1], test)
 
 
 def _panels(rows: Sequence[dict[str, Any]]) -> Figure:

@@ -1,7 +1,7 @@
 """Settings for several methods, each with the same number of trials.
 
-First all learning rates, with every other setting in the middle of its grid; then, turn by turn, the two other values
-of one further setting; and who has no further setting to choose (FCSG) tries rates between those of the grid instead.
+First all learning rates, with every other setting in the middle of its grid; then, turn by turn, the other values of
+one further setting; and who has no further setting to choose (FCSG) tries rates between those of the grid instead.
 So nobody is ahead for having been looked at longer, and no method pays for having more settings.
 """
 
@@ -9,29 +9,27 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from fedcso.algorithm import Algorithm
-from fedcso.specs import hyper_parameters
-
 FINER = 10 ** (1 / 4)
 """The first rates between: this factor above and below the best; the next ones its root."""
+
+Settings = dict[str, float]
 
 
 class Space(NamedTuple):
     """What a method may choose from: its rates, and three values of each further setting."""
 
-    kind: type[Algorithm]
     rates: Sequence[float]
     others: dict[str, Sequence[float]]
 
 
 class Trial(NamedTuple):
-    """A setting and how it did: less is better."""
+    """Settings and how they did: less is better."""
 
-    algorithm: Any
+    settings: Settings
     score: float
 
 
-Play = Callable[[int, dict[str, list[Algorithm]]], dict[str, list[float]]]
+Play = Callable[[int, dict[str, list[Settings]]], dict[str, list[float]]]
 """Carries out a turn: (turn, settings by method) -> scores by method, less is better."""
 
 
@@ -46,32 +44,29 @@ def search(spaces: dict[str, Space], turns: int, play: Play) -> dict[str, list[T
     return tried
 
 
-def best(trials: Sequence[Trial]) -> Algorithm:
-    """The setting with the least score; the first of equals. A run that broke off counts as the worst."""
-    algorithm: Algorithm = min(trials, key=lambda trial: trial.score if math.isfinite(trial.score) else math.inf)[0]
-    return algorithm
+def best(trials: Sequence[Trial]) -> Settings:
+    """The settings with the least score; the first of equals. A run that broke off counts as the worst."""
+    return min(trials, key=lambda trial: trial.score if math.isfinite(trial.score) else math.inf).settings
 
 
 def as_rows(tried: dict[str, list[Trial]], score: str) -> list[dict[str, Any]]:
     """The table of all trials."""
     return [
-        {"algorithm": method}
-        | {name: getattr(trial.algorithm, name) for name in hyper_parameters(type(trial.algorithm))}
-        | {score: trial.score}
+        {"algorithm": method} | trial.settings | {score: trial.score}
         for method, trials in tried.items()
         for trial in trials
     ]
 
 
-def _proposals(space: Space, turn: int, trials: Sequence[Trial]) -> list[Algorithm]:
+def _proposals(space: Space, turn: int, trials: Sequence[Trial]) -> list[Settings]:
     if turn == 0:
         middle = {name: sorted(values)[len(values) // 2] for name, values in space.others.items()}
-        return [space.kind(learning_rate=rate, **middle) for rate in space.rates]  # type: ignore[call-arg]
-    so_far = {name: getattr(best(trials), name) for name in hyper_parameters(space.kind)}
+        return [{"learning_rate": rate} | middle for rate in space.rates]
+    so_far = best(trials)
     names = list(space.others)
     if turn <= len(names):
         name = names[turn - 1]
-        return [space.kind(**so_far | {name: value}) for value in space.others[name] if value != so_far[name]]
+        return [so_far | {name: value} for value in space.others[name] if value != so_far[name]]
     factor = FINER ** (0.5 ** (turn - len(names) - 1))
     rate = so_far["learning_rate"]
-    return [space.kind(**so_far | {"learning_rate": value}) for value in (rate / factor, rate * factor)]
+    return [so_far | {"learning_rate": value} for value in (rate / factor, rate * factor)]

@@ -23,7 +23,7 @@ from fedcso.problem import ascend
 from fedcso.problems.ordinary import Ordinary
 from fedcso.problems.scores import Scores, share_of_positives, task_of_sites
 from fedcso.task import Task, with_plan
-from fedcso.tree import Tree
+from fedcso.tree import Tree, leaves
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,9 @@ class AUROC(Ordinary):
 
     def init(self, rng: torch.Generator) -> Tree:
         """The network's own initialisation, everything else 0."""
-        zero = torch.zeros(())
-        return {"primal": {"w": self.scores.network.init(rng), "a": zero, "b": zero.clone()}, "dual": zero.clone()}
+        w = self.scores.network.init(rng)
+        a, b, dual = leaves(w)[0].new_zeros(3)
+        return {"primal": {"w": w, "a": a, "b": b}, "dual": dual}
 
     def losses(self, x: Tree, xi: Examples) -> torch.Tensor:
         """The min-max objective's summand of each example."""

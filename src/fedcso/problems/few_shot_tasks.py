@@ -38,6 +38,12 @@ class Episodes(NamedTuple):
     eta: torch.Tensor
 
 
+def require_some(**counts: int) -> None:
+    """There must be at least one of everything that is counted."""
+    for name, count in counts.items():
+        require_count(name, count)
+
+
 def images_of(data: Classes) -> torch.Tensor:
     """The drawings of all classes."""
     return data.images if isinstance(data, FixedTasks) else data

@@ -30,7 +30,7 @@ from fedcso.metrics import ByClient
 from fedcso.models.conv4 import Conv4
 from fedcso.models.functional import Functional
 from fedcso.problem import Problem
-from fedcso.problems.few_shot_tasks import Classes, Episodes, FixedTasks, Query, fixed, images_of
+from fedcso.problems.few_shot_tasks import Classes, Episodes, FixedTasks, Query, fixed, images_of, require_some
 from fedcso.streams import DATA, stream
 from fedcso.task import Task, with_plan
 from fedcso.tree import Tree, add_scaled, index, leaves, map_leaves, stack, unflatten_like
@@ -245,6 +245,13 @@ def maml(
         client_tasks: tasks of its own training characters on which each client measures the model
         data_seed: decides who holds which characters, and the tasks to evaluate on
     """
+    require_some(
+        shots=shots,
+        filters=filters,
+        test_tasks=test_tasks,
+        validation_tasks=validation_tasks,
+        client_tasks=client_tasks,
+    )
     characters = load_characters(data)
     problem = MAML(
         Conv4(ways, filters, pooling), ways, queries, inner_rate, inner_steps=inner_steps, first_order=first_order

@@ -14,7 +14,7 @@ from fedcso.datasets.characters import spread
 from fedcso.metrics import ByClient
 from fedcso.models.conv4 import Conv4
 from fedcso.problems.classification import Classification
-from fedcso.problems.few_shot_tasks import Episodes
+from fedcso.problems.few_shot_tasks import Episodes, require_some
 from fedcso.problems.maml import MAML
 from fedcso.streams import DATA, stream
 from fedcso.task import Task, with_plan
@@ -50,6 +50,13 @@ def pretraining(
         client_tasks: tasks of its own training characters on which each client measures the model
         data_seed: decides who holds which characters, and the tasks to evaluate on
     """
+    require_some(
+        shots=shots,
+        filters=filters,
+        test_tasks=test_tasks,
+        validation_tasks=validation_tasks,
+        client_tasks=client_tasks,
+    )
     characters = load_characters(data)
     few_shot = MAML(Conv4(ways, filters), ways, queries, inner_rate)
 

@@ -1,0 +1,315 @@
+"""Figures 2 and 3 in miniature, and their statements on results made by hand."""
+
+import re
+import sys
+from functools import partial
+
+import pytest
+from torch import nn
+
+from fedcso import checkpoint
+from fedcso.algorithms import FCSG, FCSGM
+from fedcso.costs import Costs
+from fedcso.errors import FedcsoError
+from fedcso.experiments import EXPERIMENTS, few_shot
+from fedcso.experiments.few_shot import METHODS, OURS, PANELS
+from fedcso.models.conv4 import Conv4
+from fedcso.problems import MAML, PROBLEMS
+from fedcso.results import Estimate
+from fedcso.schedules import Cosine
+from fedcso.trace import Trace
+from tests.command_line import FINE, INTERRUPTED, call, contents, interrupt_after, read_csv, run, without_drawing
+from tests.few_characters import OPTIONS, instead_of_glyphs
+
+TINY = {
+    "data": "glyphs",
+    "clients": 2,
+    "filters": 4,
+    "local_steps": 1,
+    "rounds": 2,
+    "long_rounds": 3,
+    "seeds": [0, 1],
+    "evaluate_every": 2,
+    "curve_tasks": 1,
+    "client_tasks": 1,
+    "test_tasks": 2,
+    "trial_rounds": 1,
+    "trial_turns": 1,
+    "rates": [0.1, 0.01],
+}
+
+
+NETWORK = (sys.modules[MAML.__module__], "Conv4")
+"""Where it is made."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tiny():
+    """Both figures with few of everything, a network of one layer, and nothing drawn."""
+    with pytest.MonkeyPatch.context() as patch:
+        without_drawing(patch)
+        instead_of_glyphs(patch)
+        patch.setattr(*NETWORK, lambda ways, *_: nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, ways)))
+        some = {name: OPTIONS[name] for name in ("ways", "queries", "validation_tasks")}
+        patch.setitem(PROBLEMS, "maml", partial(PROBLEMS["maml"], **some))
+        for name in ("figure2", "figure3"):
+            experiment = EXPERIMENTS[name]
+            settings = partial(lambda whole, quick: whole(quick=quick) | TINY, experiment.settings)
+            patch.setitem(EXPERIMENTS, name, experiment._replace(settings=settings))
+        yield
+
+
+@pytest.fixture(scope="module")
+def finished(tiny, tmp_path_factory):
+    return run("reproduce", "figure2", out=tmp_path_factory.mktemp("runs"))
+
+
+def test_it_leaves_figures_tables_statements_and_a_report(finished):
+    for name in ("figure2.png", "figure2.pdf", "figure2-long.png", "figure2-long.pdf", "report.html", "table.tex"):
+        assert (finished / name).is_file()
+    document = (finished / "reproduction.md").read_text()
+    assert document.startswith("# Figure 2: federated MAML, 5-way-1-shot\n")
+    assert len(re.findall(r"^- (HOLDS|DOES NOT HOLD): “.+” Measured: ", document, re.MULTILINE)) == 2
+    assert "4 trials of 1 rounds for each method" in document
+    assert "`fedcso reproduce figure2`" in document
+
+
+def test_every_method_is_measured_for_every_seed_and_the_best_for_longer(finished):
+    metrics = read_csv(finished / "metrics.csv")
+    runs = {(row["algorithm"], row["seed"]) for row in metrics}
+    (longer,) = {method for method, _ in runs} - METHODS.keys()
+    assert runs == {(method, seed) for method in METHODS for seed in "01"} | {(longer, "0")}
+    assert longer in {f"{method}, 3 steps" for method in OURS}
+    assert [row["round"] for row in metrics if row["algorithm"] == longer] == ["0", "3"]
+    assert all(row[metric] for row in metrics for metric in PANELS)
+
+
+def test_every_method_was_tried_as_often_and_the_best_by_validation_is_reported(finished):
+    tried = read_csv(finished / "trials.csv")
+    assert [row["algorithm"] for row in tried] == [method for method in METHODS for _ in range(4)]
+    for method in METHODS:
+        best = min((row for row in tried if row["algorithm"] == method), key=lambda row: float(row["validation_loss"]))
+        (line,) = [row for row in read_csv(finished / "table.csv") if row["algorithm"] == method]
+        for name in ("learning_rate", *METHODS[method]):
+            assert float(line[name.replace("_", " ")]) == pytest.approx(float(best[name]), rel=0.005)
+
+
+def test_test_tasks_decide_nothing(finished):
+    """Settings and who runs for longer are chosen by tasks of validation characters."""
+    task = PROBLEMS["maml"](**{name: TINY[name] for name in ("clients", "filters", "test_tasks", "client_tasks")})
+
+    def validated(unit, part):
+        (trace,) = checkpoint.newest(finished / "checkpoints" / unit / part).traces
+        return {name: float(value) for name, value in task.problem.evaluate(trace.last, task.validation).items()}
+
+    tried = {row["algorithm"]: float(row["validation_loss"]) for row in reversed(read_csv(finished / "trials.csv"))}
+    for method in METHODS:
+        assert validated(f"trial_0_{method}", "setting0-seed1000")["loss"] == tried[method]
+    scores = {method: sum(validated(method, f"setting0-seed{seed}")["accuracy"] for seed in (0, 1)) for method in OURS}
+    leader = max(OURS, key=scores.__getitem__)
+    assert f"{leader}, 3 steps" in {row["algorithm"] for row in read_csv(finished / "metrics.csv")}
+
+
+def test_clients_measure_the_last_models_at_home(finished):
+    rows = read_csv(finished / "clients.csv")
+    assert len(rows) == 2 * (2 * len(METHODS) + 1)
+    last = [row for row in read_csv(finished / "metrics.csv") if row["algorithm"] == "FCSG" and row["seed"] == "1"][-1]
+    mean = sum(float(row["loss"]) for row in rows if row["algorithm"] == "FCSG" and row["seed"] == "1") / 2
+    assert float(last["client_loss"]) == pytest.approx(mean, rel=1e-12)
+
+
+def test_curves_and_table_are_of_different_tasks(finished):
+    """The table's test tasks are all of them, the curves' only the first."""
+    last = [row for row in read_csv(finished / "metrics.csv") if row["algorithm"] == "FCSG" and row["round"] == "2"]
+    (line,) = [row for row in read_csv(finished / "table.csv") if row["algorithm"] == "FCSG"]
+    assert float(line["unseen loss"]) != pytest.approx(sum(float(row["loss"]) for row in last) / 2)
+
+
+def test_interrupted_and_resumed_it_ends_the_same(finished, tmp_path):
+    """Once while settings are tried, and once in a run that is reported."""
+    with pytest.MonkeyPatch.context() as patch:
+        interrupt_after(patch, rounds=1, unit="trial 1 Local-SCGD")
+        folder = run("reproduce", "figure2", out=tmp_path, code=INTERRUPTED)
+        interrupt_after(patch, rounds=1, unit="Acc-FCSG-M")
+        assert call("resume", folder).code == INTERRUPTED
+    assert call("resume", folder).code == FINE
+    (folder / "reproduction.md").unlink()  # names the seconds of computing
+    expected = contents(finished)
+    expected.pop("reproduction.md")
+    assert contents(folder) == expected
+
+
+def test_quick_tries_nothing_and_says_so(tmp_path, monkeypatch):
+    """With the network itself."""
+    monkeypatch.setattr(*NETWORK, Conv4)
+    whole = few_shot.settings(5, quick=True)
+    little = {name: whole[name] for name in ("rates", "momentum", "tracking", "trial_turns", "long_rounds")}
+    config = whole | TINY | {"rounds": 1, "seeds": [0]} | little
+    monkeypatch.setitem(EXPERIMENTS, "figure3", EXPERIMENTS["figure3"]._replace(settings=lambda quick: config))
+    folder = run("reproduce", "figure3", "--quick", out=tmp_path)
+    document = (folder / "reproduction.md").read_text()
+    assert "quick version: too short" in document
+    assert "Not tuned: learning rate 0.5, momentum 0.1, tracking weight 0.5 for all" in document
+    assert document.startswith("# Figure 3: federated MAML, 5-way-5-shot\n")
+    assert {row["algorithm"] for row in read_csv(folder / "metrics.csv")} == METHODS.keys()
+    assert not list((folder / "checkpoints").glob("trial*"))
+    assert not (folder / "figure3-long.png").exists()
+
+
+@pytest.mark.parametrize("shots", [1, 5])
+def test_quick_is_smaller_in_everything(shots):
+    quick, whole = few_shot.settings(shots, True), few_shot.settings(shots, False)
+    assert quick.keys() == whole.keys()
+    for name in ("rounds", "long_rounds", "filters", "curve_tasks", "test_tasks", "trial_turns"):
+        assert quick[name] < whole[name]
+    for name in ("seeds", "rates", "momentum", "tracking"):
+        assert len(quick[name]) < len(whole[name])
+    assert whole["trial_seed"] not in whole["seeds"]
+    assert whole["shots"] == quick["shots"] == shots
+
+
+def test_the_momenta_are_the_papers_and_its_rates_are_among_ours():
+    config = few_shot.settings(1, quick=False)
+    assert config["momentum"] == [0.1, 0.5, 0.9]
+    assert {0.1, 0.05, 0.01} <= set(config["rates"])
+
+
+# ------------------------------------------------------------------------------- results made by hand
+
+NOISE = [-0.01, 0.0, 0.01]
+"""Of a seed, the same for all methods: seed by seed nothing is left of it."""
+
+
+def final(noise=NOISE, **levels):
+    """Accuracies around a level for each method (with _ for -), all others at 0.5."""
+    levels = {method: levels.get(method.replace("-", "_"), 0.5) for method in METHODS}
+    return {
+        method: [{"accuracy": level + part, "loss": 1 - level, "accuracy_interval": 0.02} for part in noise]
+        for method, level in levels.items()
+    }
+
+
+AHEAD = {"FCSG": 0.8, "FCSG_M": 0.85, "Acc_FCSG_M": 0.9, "Local_SCGD": 0.6, "Local_SCGDM": 0.7}
+
+
+def verdicts(**changes):
+    return [statement.holds for statement in few_shot.check(final(**AHEAD | changes))]
+
+
+def test_both_statements_hold_where_they_are_made_to():
+    assert verdicts() == [True, True]
+
+
+@pytest.mark.parametrize("method", ["FCSG", "FCSG_M"])
+def test_the_order_does_not_hold_if_one_of_ours_is_behind(method):
+    assert verdicts(**{method: 0.65}) == [False, True]
+    assert verdicts(**{method: 0.7}) == [False, True]  # beside is not ahead
+
+
+@pytest.mark.parametrize("method", ["Local_SCGD", "Local_SCGDM"])
+def test_the_order_does_not_hold_if_one_of_theirs_is_ahead(method):
+    assert verdicts(**{method: 0.82}) == [False, True]
+    assert verdicts(**{method: 0.95}) == [False, False]
+
+
+def test_the_margin_does_not_hold_if_seeds_disagree():
+    results = final(**AHEAD)
+    results["Local-SCGDM"] = [{"accuracy": value} for value in (0.4, 0.75, 0.95)]  # 0.7 in the mean, as before
+    assert [statement.holds for statement in few_shot.check(results)] == [True, False]
+
+
+def test_the_margin_is_that_of_the_best_of_each_side_seed_by_seed():
+    _, margin = few_shot.check(final(**AHEAD))
+    assert margin.measured.startswith(
+        "Acc-FCSG-M minus Local-SCGDM, the best of each side, seed by seed: 0.2000 ± 0.0000"
+    )
+
+
+def test_one_seed_is_not_enough_for_a_margin():
+    assert [statement.holds for statement in few_shot.check(final([0.0], **AHEAD))] == [True, False]
+
+
+def test_a_longer_run_is_not_compared_with_shorter_ones():
+    longer = {"Local-SCGD, 600 steps": [{"accuracy": 0.99}], "FCSG, 600 steps": [{"accuracy": 0.1}]}
+    assert few_shot.check(final(**AHEAD) | longer) == few_shot.check(final(**AHEAD))
+
+
+def test_the_numbers_stand_in_the_statements():
+    order, _ = few_shot.check(final(**AHEAD))
+    ranks = "Acc-FCSG-M 0.9000; FCSG-M 0.8500; FCSG 0.8000; Local-SCGDM 0.7000; Local-SCGD 0.6000"
+    assert order.measured.startswith(ranks)
+    assert str(order).startswith("HOLDS: “the three FCSG methods are ahead")
+
+
+# ---------------------------------------------------------------------------------- tables and panels
+
+
+def rows(methods=("FCSG", "FCSG-M"), seeds=(0, 1), rounds=(0, 3, 6), local_steps=10):
+    return [
+        {"algorithm": method, "seed": seed, "round": r, "step": r * local_steps}
+        | dict.fromkeys(PANELS, 0.1 * (r + 1) + 0.01 * seed)
+        | Costs(10 * r, 20 * r, 30 * r, r, 40 * r, 50 * r).as_dict()
+        | {"seconds": 2.0 * r}
+        for method in methods
+        for seed in seeds
+        for r in rounds
+    ]
+
+
+def test_the_table_has_the_last_models_on_all_tasks_their_settings_and_costs():
+    measured = {
+        method: [
+            {"accuracy": 0.5, "loss": 2.0, "accuracy_interval": 0.03},
+            {"accuracy": 0.7, "loss": 1.0, "accuracy_interval": 0.05},
+        ]
+        for method in ("FCSG", "FCSG-M")
+    }
+    chosen = {"FCSG": FCSG(0.123456), "FCSG-M": FCSGM(Cosine(0.1, 50), 0.5)}
+    table = few_shot._table(rows(), measured, chosen)
+    assert [line["algorithm"] for line in table] == ["FCSG", "FCSG-M"]
+    for line in table:
+        assert line["seeds"] == 2
+        assert line["unseen accuracy"].mean == pytest.approx(0.6)
+        assert line["unseen loss"].mean == pytest.approx(1.5)
+        assert line["± over tasks"] == "0.0400"
+        assert isinstance(line["training accuracy"], Estimate)
+        assert line["training accuracy"].mean == pytest.approx(0.705)
+        assert [line[name] for name in ("rounds", "samples ξ", "gradients", "bytes sent", "seconds")] == [
+            6,
+            60,
+            180,
+            540,
+            12.0,
+        ]
+        assert list(line)[-1] == "seconds"
+    assert table[0]["learning rate"] == "0.123"
+    assert "0.1" in str(table[1]["learning rate"])
+    assert table[1]["momentum"] == "0.5"
+
+
+def test_there_are_panels_for_loss_and_accuracy_of_characters_trained_on_and_unseen():
+    figure = few_shot._panels(rows())
+    panels = figure.axes
+    assert [axes.get_ylabel() for axes in panels] == list(PANELS.values())
+    assert {axes.get_xlabel() for axes in panels} == {"local steps"}
+    for axes in panels:
+        assert [line.get_label() for line in axes.get_lines()] == ["FCSG", "FCSG-M"]
+        assert list(axes.get_lines()[0].get_xdata()) == [0, 30, 60]
+        assert axes.get_lines()[0].get_ydata() == pytest.approx([0.105, 0.405, 0.705])
+    assert [axes.get_legend() is not None for axes in panels] == [True, False, False, False]
+
+
+def test_above_each_panel_stand_the_rounds():
+    figure = few_shot._panels(rows())
+    figure.draw_without_rendering()
+    above = [axes.child_axes for axes in figure.axes]
+    for axes, (rounds,) in zip(figure.axes, above, strict=True):
+        assert rounds.get_xlim() == pytest.approx([step / 10 for step in axes.get_xlim()])
+    labels = [rounds.get_xlabel() for (rounds,) in above]
+    assert labels == ["communication rounds"] * 2 + [""] * 2
+
+
+def test_a_trial_that_broke_off_counts_as_the_worst():
+    fine = Trace(rows=[{"loss": 2.0}, {"loss": 1.0}])
+    assert few_shot._loss(fine) == 1
+    assert few_shot._loss(Trace(rows=[{"loss": 0.5}], failure=FedcsoError("non-finite loss"))) == float("inf")

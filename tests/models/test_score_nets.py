@@ -1,0 +1,93 @@
+"""Networks of one score: the paper's two for pictures, to the last parameter, and what fits which inputs."""
+
+import pytest
+import torch
+from torch import nn
+
+from fedcso.errors import InvalidValue, UnknownName
+from fedcso.models.score_nets import FITTING, HIDDEN, NETS, cifar, linear, mlp, mnist, net_for
+
+MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
+
+
+def layers(network: nn.Module) -> list[tuple[int, ...]]:
+    """The shapes of all weights; each has a bias."""
+    shapes = {name: tuple(value.shape) for name, value in network.named_parameters()}
+    weights = [shape for name, shape in shapes.items() if name.endswith("weight")]
+    assert [shape for name, shape in shapes.items() if name.endswith("bias")] == [shape[:1] for shape in weights]
+    return weights
+
+
+def parameters(network: nn.Module) -> int:
+    return sum(value.numel() for value in network.parameters())
+
+
+def test_the_network_for_mnist_is_the_one_of_the_notes():
+    """conv5(1→20)-pool-conv5(20→50)-pool-fc 800-500-1."""
+    network = mnist(torch.Size(MNIST))
+    assert layers(network) == [(20, 1, 5, 5), (50, 20, 5, 5), (500, 800), (1, 500)]
+    assert parameters(network) == (25 + 1) * 20 + (20 * 25 + 1) * 50 + 801 * 500 + 501 == 426_571
+    assert network(torch.zeros(2, *MNIST)).shape == (2, 1)
+
+
+def test_the_network_for_cifar_is_the_one_of_the_notes():
+    """conv3 pad 1 3→16→32→64, each pooled, fc 1024-512-64-1."""
+    network = cifar(torch.Size(CIFAR))
+    assert layers(network) == [(16, 3, 3, 3), (32, 16, 3, 3), (64, 32, 3, 3), (512, 1024), (64, 512), (1, 64)]
+    convolutions = (27 + 1) * 16 + (16 * 9 + 1) * 32 + (32 * 9 + 1) * 64
+    assert parameters(network) == convolutions + 1025 * 512 + 513 * 64 + 65 == 581_281
+    assert network(torch.zeros(2, *CIFAR)).shape == (2, 1)
+
+
+@pytest.mark.parametrize(("make", "shape"), [(mnist, MNIST), (cifar, CIFAR)], ids=["mnist", "cifar"])
+def test_pooling_before_the_nonlinearity_is_the_same_as_after(make, shape):
+    torch.manual_seed(0)
+    network, usual = make(torch.Size(shape)).double(), []
+    for layer in network:
+        if isinstance(layer, nn.ReLU) and isinstance(usual[-1], nn.MaxPool2d):
+            usual.insert(-1, layer)
+        else:
+            usual.append(layer)
+    inputs = torch.randn(3, *shape, dtype=torch.float64)
+    assert [type(layer) for layer in usual] != [type(layer) for layer in network]
+    torch.testing.assert_close(nn.Sequential(*usual)(inputs), network(inputs), rtol=1e-12, atol=1e-12)
+
+
+def test_between_any_two_layers_there_is_a_nonlinearity():
+    for network in (mnist(torch.Size(MNIST)), cifar(torch.Size(CIFAR)), mlp(torch.Size([4]))):
+        kinds = [type(layer) for layer in network if not isinstance(layer, nn.MaxPool2d | nn.Flatten)]
+        assert kinds[1::2] == [nn.ReLU] * (len(kinds) // 2)
+
+
+@pytest.mark.parametrize("shape", [(7,), (1, 8, 8)])
+def test_for_tables_there_are_a_weighted_sum_and_a_hidden_layer(shape):
+    size = torch.Size(shape)
+    assert layers(linear(size)) == [(1, size.numel())]
+    assert layers(mlp(size)) == [(HIDDEN, size.numel()), (1, HIDDEN)]
+    for make in (linear, mlp):
+        assert make(size)(torch.zeros(3, *shape)).shape == (3, 1)
+
+
+@pytest.mark.parametrize(("shape", "make"), [(MNIST, mnist), (CIFAR, cifar), ((30,), mlp), ((1, 8, 8), mlp)])
+def test_auto_takes_what_fits(shape, make):
+    assert layers(net_for("auto", torch.zeros(5, *shape))) == layers(make(torch.Size(shape)))
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_a_network_is_found_by_its_name(name):
+    shape = next((fits for fits, make in FITTING.items() if make is NETS[name]), (30,))
+    assert layers(net_for(name, torch.zeros(5, *shape))) == layers(NETS[name](torch.Size(shape)))
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "has"), [("mnist", CIFAR, "3×32×32"), ("mnist", (64,), "64"), ("cifar", MNIST, "1×28×28")]
+)
+def test_inputs_of_another_size_are_refused_with_both_sizes(name, shape, has):
+    needs = {"mnist": "1×28×28", "cifar": "3×32×32"}[name]
+    with pytest.raises(InvalidValue, match=f"net = '{name}' .* for inputs of {needs}, and these are {has}; take mlp"):
+        net_for(name, torch.zeros(5, *shape))
+
+
+def test_a_name_that_is_none_is_refused_with_the_nearest():
+    with pytest.raises(UnknownName, match=r"unknown net 'mnits'; did you mean mnist\?"):
+        net_for("mnits", torch.zeros(5, 3))

@@ -1,0 +1,83 @@
+"""Cross-entropy of rare positives, plain and weighted, against torch's own."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from fedcso.errors import InvalidValue
+from fedcso.estimator import Oracle
+from fedcso.problem import Batch
+from fedcso.problems.cross_entropy import CrossEntropy, cross_entropy
+from fedcso.problems.scores import Scores
+from fedcso.streams import stream
+from tests.helpers import CLEARLY, assert_close
+from tests.rare import as_model, as_vector, labelled, linear
+
+DATA = labelled(20, 4)
+X = torch.tensor([0.6, -0.4, 0.9, 0.2], dtype=torch.float64)
+
+
+def value_and_grad(weight: float, x: torch.Tensor):
+    return Oracle(CrossEntropy(Scores(linear()), weight)).value_and_grad(as_model(x), Batch(DATA, ()))
+
+
+@pytest.mark.parametrize("weight", [1.0, 4.0, 0.25])
+def test_loss_and_gradient_are_those_of_torch(weight):
+    value, gradient = value_and_grad(weight, X)
+    x = X.clone().requires_grad_()
+    logits = DATA.inputs @ x[:-1] + x[-1]
+    loss = F.binary_cross_entropy_with_logits(logits, DATA.labels.double(), pos_weight=torch.tensor(weight))
+    loss.backward()
+    assert_close(value, loss.detach())
+    assert_close(as_vector(gradient), x.grad)
+
+
+def test_plain_is_the_default():
+    plain = CrossEntropy(Scores(linear())).losses(as_model(X), DATA)
+    weighted = CrossEntropy(Scores(linear()), 4.0).losses(as_model(X), DATA)
+    assert_close(weighted / plain, torch.where(DATA.labels == 1, 4.0, 1.0).double())
+
+
+def test_weights_make_both_classes_count_alike():
+    """A model that says nothing has no reason to lean to either side; unweighted it has."""
+    nothing = torch.zeros(4, dtype=torch.float64)
+    _, balanced = value_and_grad(16 / 4, nothing)
+    _, plain = value_and_grad(1.0, nothing)
+    assert balanced["bias"].item() == pytest.approx(0.0, abs=1e-15)
+    assert plain["bias"].item() == pytest.approx(0.5 - 4 / 20)
+    assert plain["bias"].abs() > CLEARLY
+
+
+def test_the_task_weights_by_the_training_data_of_all_sites():
+    task = cross_entropy("linear", weighted=True, data="breast_cancer", clients=3)
+    labels = torch.cat([data.labels for data in task.clients])
+    negatives, positives = (int((labels == value).sum()) for value in (0, 1))
+    assert task.problem.positive_weight * positives == pytest.approx(negatives, rel=1e-12)
+    assert cross_entropy("linear", data="breast_cancer", clients=3).problem.positive_weight == 1.0
+
+
+def test_no_inner_samples_are_drawn():
+    problem = CrossEntropy(Scores(linear()))
+    xi = problem.sample_outer(DATA, stream(0, 0, 0), (2, 3))
+    assert problem.sample_inner(DATA, stream(0, 0, 0), xi, 5) == ()
+    assert problem.inner_samples(3, 5) == 0
+
+
+def test_it_is_judged_by_average_precision():
+    problem, x = CrossEntropy(Scores(linear())), as_model(X)
+    assert problem.select == "average_precision"
+    assert problem.evaluate(x, DATA) == problem.scores.evaluate(x, DATA)
+    scores, labels = problem.ranking(x, DATA)
+    assert_close(scores, DATA.inputs @ X[:-1] + X[-1])
+    assert torch.equal(labels, DATA.labels)
+
+
+def test_a_site_needs_an_example_and_no_positive():
+    problem = CrossEntropy(Scores(linear()))
+    assert [problem.trains(labelled(*counts)) for counts in ((5, 2), (5, 0), (0, 0))] == [True, True, False]
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_weight_that_is_none_is_refused(weight):
+    with pytest.raises(InvalidValue, match="positive_weight = "):
+        CrossEntropy(Scores(linear()), weight)

@@ -1,0 +1,134 @@
+"""Tasks: drawn afresh or fixed, and always of the characters of whoever plays them."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedcso.errors import FedcsoError, InvalidValue
+from fedcso.problems import PROBLEMS
+from fedcso.problems.few_shot_tasks import FixedTasks, fixed, images_of
+from fedcso.streams import stream
+from tests.few_characters import OPTIONS, instead_of_glyphs
+from tests.problems.test_maml import WAYS, classes, labels_in, maml
+
+TASKS = 4
+HELD = fixed(classes(), TASKS, WAYS, stream(3, 0, 0))
+
+
+# ----------------------------------------------------------------------------------------- fixed tasks
+
+
+@given(number=st.integers(2, 8), tasks=st.integers(0, 6), ways=st.integers(2, 8), seed=st.integers(0, 100))
+def test_a_fixed_task_is_made_of_different_classes(number, tasks, ways, seed):
+    images = torch.zeros(number, 1, 1, 1, dtype=torch.uint8)
+    if ways > number:
+        with pytest.raises(FedcsoError, match=f"a client has {number} classes, too few for {ways}-way tasks"):
+            fixed(images, tasks, ways, stream(seed, 0, 0))
+        return
+    made = fixed(images, tasks, ways, stream(seed, 0, 0)).tasks
+    assert made.shape == (tasks, ways)
+    assert all(len(set(task) & set(range(number))) == ways for task in made.tolist())
+    assert torch.equal(made, fixed(images, tasks, ways, stream(seed, 0, 0)).tasks)
+
+
+def test_only_the_fixed_tasks_occur_and_all_of_them():
+    xi = maml().sample_outer(HELD, stream(0, 0, 0), (50, 2))
+    assert len({tuple(task) for task in HELD.tasks.tolist()}) == TASKS
+    assert {tuple(task) for task in xi.classes.flatten(0, 1).tolist()} == {tuple(task) for task in HELD.tasks.tolist()}
+
+
+def test_every_outer_sample_knows_which_task_it_is():
+    problem = maml()
+    xi = problem.sample_outer(HELD, stream(0, 0, 0), (50, 2))
+    which = problem.which(xi)
+    assert which.shape == (50, 2)
+    assert torch.equal(HELD.tasks[which], xi.classes)
+    shown, _ = labels_in(xi.images)
+    assert torch.equal(shown, xi.classes.repeat_interleave(problem.queries, -1))
+
+
+def test_a_fixed_task_asks_about_other_drawings_every_time():
+    xi = maml().sample_outer(HELD._replace(tasks=HELD.tasks[:1]), stream(0, 0, 0), (20,))
+    assert len({tuple(order) for order in xi.order[:, 0].tolist()}) > 1
+
+
+def test_fixed_tasks_can_be_counted_and_those_drawn_afresh_can_not():
+    problem = maml()
+    assert problem.outer_count(HELD) == TASKS
+    assert problem.outer_count(HELD.images) is None
+    assert (problem.which(problem.sample_outer(HELD.images, stream(0, 0, 0), (9,))) == -1).all()
+
+
+def test_fixing_tasks_leaves_a_client_as_large_as_it_was():
+    assert maml().size(HELD) == maml().size(HELD.images) == len(HELD.images)
+    assert images_of(HELD) is HELD.images
+
+
+def test_episodes_of_fixed_tasks_are_among_them():
+    problem = maml()
+    episodes = problem.episodes(HELD, 30, 2, stream(0, 0, 0))
+    assert torch.equal(HELD.tasks[episodes.xi.task], episodes.xi.classes)
+    shown, _ = labels_in(episodes.eta)
+    assert torch.equal(shown, episodes.xi.classes.unsqueeze(1).expand(30, 2, WAYS))
+
+
+# -------------------------------------------------------------------------------- whose tasks they are
+
+
+def drawings_in(images):
+    """Drawings, each as its pixels."""
+    return {drawing.tobytes() for drawing in (images.reshape(-1, 28 * 28) * 255).round().to(torch.uint8).numpy()}
+
+
+def shown_in(episodes):
+    return drawings_in(episodes.xi.images) | drawings_in(episodes.eta)
+
+
+@pytest.mark.parametrize("name", ["maml", "pretraining"])
+def test_everyone_is_measured_by_tasks_of_the_right_characters(monkeypatch, name):
+    """A client by its own, the whole by those that nobody trains on."""
+    characters = instead_of_glyphs(monkeypatch)
+    task = PROBLEMS[name](**OPTIONS | {"client_tasks": 20})
+    shares = [data.inputs if name == "pretraining" else data / 255 for data in task.clients]
+    every_drawing = drawings_in(characters.train / 255)
+    assert sum(len(drawings_in(share)) for share in shares) == len(every_drawing)  # none at two clients, none alike
+    for share, episodes in zip(shares, task.test.clients, strict=True):
+        assert len(episodes.eta) == 20
+        assert shown_in(episodes) <= drawings_in(share)
+    assert shown_in(task.test.whole) <= drawings_in(characters.test / 255)
+    assert shown_in(task.validation) <= drawings_in(characters.validation / 255)
+
+
+def test_who_keeps_fixed_tasks_is_measured_by_these(monkeypatch):
+    instead_of_glyphs(monkeypatch)
+    task = PROBLEMS["maml"](**OPTIONS, tasks=2)
+    for held, episodes in zip(task.clients, task.test.clients, strict=True):
+        assert isinstance(held, FixedTasks)
+        assert task.problem.outer_count(held) == 2
+        assert torch.equal(held.tasks[episodes.xi.task], episodes.xi.classes)
+    assert not torch.equal(task.clients[0].tasks, task.clients[1].tasks)
+
+
+def test_fixing_tasks_does_not_change_who_holds_what(monkeypatch):
+    instead_of_glyphs(monkeypatch)
+    free, held = PROBLEMS["maml"](**OPTIONS), PROBLEMS["maml"](**OPTIONS, tasks=2)
+    assert all(torch.equal(a, b.images) for a, b in zip(free.clients, held.clients, strict=True))
+    assert free.digest() != held.digest()
+    assert all(torch.equal(*pair) for pair in zip(free.test.whole.xi, held.test.whole.xi, strict=True))
+
+
+@pytest.mark.parametrize("tasks", [-1, 1.5])
+def test_the_number_of_tasks_is_checked(monkeypatch, tasks):
+    instead_of_glyphs(monkeypatch)
+    with pytest.raises(InvalidValue, match=f"tasks = {tasks}"):
+        PROBLEMS["maml"](**OPTIONS, tasks=tasks)
+
+
+@pytest.mark.parametrize("option", ["shots", "filters", "test_tasks", "validation_tasks", "client_tasks"])
+@pytest.mark.parametrize("name", ["maml", "pretraining"])
+def test_there_must_be_some_of_everything(monkeypatch, name, option):
+    """Told at once: nothing can be measured by no tasks, nor adapted to no samples."""
+    instead_of_glyphs(monkeypatch)
+    with pytest.raises(InvalidValue, match=f"{option} = 0"):
+        PROBLEMS[name](**OPTIONS | {option: 0})
