@@ -26,6 +26,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.invariant_logistic
 	$(BIN)/python -m benchmarks.threads
 	$(BIN)/python -m benchmarks.maml
+	$(BIN)/python -m benchmarks.auprc
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .

@@ -11,13 +11,13 @@ import torch
 
 from fedcso.commands.common import simple_parser
 from fedcso.commands.data import check
-from fedcso.datasets import CHARACTERS, DATASETS
+from fedcso.datasets import CHARACTERS, DATASETS, IMAGES
 from fedcso.errors import FedcsoError
 from fedcso.folder import environment
 
 HELP = "versions, threads, device, data found"
 
-EXTRAS = {"sweep": ["optuna"], "track": ["tensorboard", "mlflow", "wandb"]}
+EXTRAS = {"parquet": ["pyarrow"], "sweep": ["optuna"], "track": ["tensorboard", "mlflow", "wandb"]}
 
 
 def main(arguments: list[str]) -> int:
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
         missing = [module for module in modules if importlib.util.find_spec(module) is None]
         state = "installed" if not missing else f"missing {', '.join(missing)}: pip install 'fedcso[{extra}]'"
         print(f"{'extra ' + extra:14} {state}")
-    for name in (*DATASETS, *CHARACTERS):
+    for name in (*DATASETS, *IMAGES, *CHARACTERS):
         try:
             print(f"{'data ' + name:14} found, {check(name)}")
         except FedcsoError as error:

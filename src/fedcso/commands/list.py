@@ -12,7 +12,7 @@ from typing import Any
 
 from fedcso.algorithms import ALGORITHMS
 from fedcso.commands.common import simple_parser
-from fedcso.datasets import CHARACTERS, DATASETS
+from fedcso.datasets import CHARACTERS, DATASETS, IMAGES
 from fedcso.engines import ENGINES
 from fedcso.errors import UnknownName
 from fedcso.estimator import ESTIMATORS
@@ -34,8 +34,8 @@ def _module_line(thing: Any) -> str:
 TABLES: dict[str, tuple[Mapping[str, Any], Callable[[Any], str]]] = {
     "problems": (PROBLEMS, _first_line),
     "algorithms": (ALGORITHMS, _first_line),
-    "datasets": (DATASETS | CHARACTERS, _module_line),
-    "experiments": (EXPERIMENTS, _first_line),
+    "datasets": (DATASETS | IMAGES | CHARACTERS, _module_line),
+    "experiments": (EXPERIMENTS, lambda experiment: experiment.title),
     "engines": (ENGINES, _module_line),
     "estimators": (ESTIMATORS, _first_line),
     "schedules": (SCHEDULES, _first_line),

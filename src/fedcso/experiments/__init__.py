@@ -12,14 +12,19 @@ from fedcso.settings import Config
 class Experiment(NamedTuple):
     """`settings(quick=…)` is all that it depends on; `carry_out(folder)` does what is left of it."""
 
+    title: str
     settings: Callable[..., Config]
     carry_out: Callable[[RunFolder], int]
 
 
 EXPERIMENTS = {
-    "figure1": Experiment(figure1.settings, figure1.carry_out),
-    "figure2": Experiment(partial(few_shot.settings, 1), few_shot.carry_out),
-    "figure3": Experiment(partial(few_shot.settings, 5), few_shot.carry_out),
-    "table2": Experiment(table2.settings, table2.carry_out),
+    "figure1": Experiment(
+        "invariant logistic regression, three noise ratios and inner batch sizes", figure1.settings, figure1.carry_out
+    ),
+    "figure2": Experiment("federated MAML, 5-way-1-shot", partial(few_shot.settings, 1), few_shot.carry_out),
+    "figure3": Experiment("federated MAML, 5-way-5-shot", partial(few_shot.settings, 5), few_shot.carry_out),
+    "table2": Experiment(
+        "average precision with rare positives, MNIST and CIFAR-10", table2.settings, table2.carry_out
+    ),
 }
 """By name. A new one is a file and a row here."""

@@ -1,0 +1,107 @@
+"""One local step of federated AUPRC against the ordinary loop.
+
+    python -m benchmarks.auprc
+
+16 clients, the CIFAR network, 8 positives and 32 others a step, FCSG-M and Acc-FCSG-M. The ordinary loop does the same
+mathematics client after client with an `nn.Module` and `backward`, once with torch's default threads, once with one.
+"""
+
+import copy
+from functools import partial
+
+import torch
+from torch import nn
+
+from benchmarks.timing import describe_machine, interleave, operations, report, report_peak
+from fedcso.algorithm import Algorithm
+from fedcso.algorithms import FCSGM, AccFCSGM
+from fedcso.datasets import Examples
+from fedcso.engines import threads
+from fedcso.estimator import Oracle, sample
+from fedcso.models.score_nets import cifar
+from fedcso.plan import Plan
+from fedcso.problem import steps_of
+from fedcso.problems import AUPRC
+from fedcso.problems.scores import Scores
+from fedcso.streams import stream
+
+CLIENTS, POSITIVES, OTHERS, STEPS, MARGIN, RATE, MOMENTUM = 16, 8, 32, 4, 0.5, 0.1, 0.5
+SHAPE = torch.Size((3, 32, 32))
+
+
+def gradient(
+    network: nn.Module, positives: torch.Tensor, others: torch.Tensor, labels: torch.Tensor
+) -> list[torch.Tensor]:
+    scores = network(torch.cat([positives, others])).squeeze(1).sigmoid()
+    losses = (MARGIN - scores[:POSITIVES, None] + scores[POSITIVES:][None]).relu().square()
+    g1 = ((losses * labels).sum(1) + MARGIN**2) / (OTHERS + 1)
+    g2 = (losses.sum(1) + MARGIN**2) / (OTHERS + 1)
+    network.zero_grad()
+    (-(g1 / g2)).mean().backward()
+    return [p.grad.clone() for p in network.parameters() if p.grad is not None]
+
+
+def ordinary_loop(clients: list[Examples], intra_op: int, two_points: bool) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(intra_op)
+    start = cifar(SHAPE)
+    for data in clients:
+        network, previous = copy.deepcopy(start), copy.deepcopy(start)
+        u = [torch.zeros_like(p) for p in network.parameters()]
+        where = data.labels.nonzero().squeeze(1)
+        for _ in range(STEPS):
+            chosen = where[torch.randint(len(where), (POSITIVES,))]
+            any_ = torch.randint(len(data.labels), (OTHERS,))
+            positives, others = (data.inputs[i].float() / 127.5 - 1 for i in (chosen, any_))
+            new = gradient(network, positives, others, data.labels[any_])
+            if two_points:
+                old = gradient(previous, positives, others, data.labels[any_])
+                u = [n + (1 - MOMENTUM) * (a - o) for n, a, o in zip(new, u, old, strict=True)]
+                previous.load_state_dict(network.state_dict())
+            else:
+                u = [(1 - MOMENTUM) * a + MOMENTUM * n for a, n in zip(u, new, strict=True)]
+            with torch.no_grad():
+                for p, direction in zip(network.parameters(), u, strict=True):
+                    p.sub_(direction, alpha=RATE)
+    torch.set_num_threads(before)
+
+
+def main() -> None:
+    describe_machine()
+    rng = stream(0, 0, 0)
+    clients = [
+        Examples(
+            torch.randint(0, 256, (500, *SHAPE), generator=rng, dtype=torch.uint8),
+            (torch.arange(500) < 80).long(),
+        )
+        for _ in range(CLIENTS)
+    ]
+    problem = AUPRC(Scores(cifar(SHAPE)), MARGIN)
+    plan = Plan(1, STEPS, POSITIVES, OTHERS)
+    default = torch.get_num_threads()
+    (batch,) = steps_of(sample(problem, clients[0], rng, 1, POSITIVES, OTHERS), 1)
+    oracle, x = Oracle(problem), problem.init(rng)
+    once = operations(lambda: oracle.grad(x, batch))
+    methods: dict[str, tuple[Algorithm, bool]] = {
+        "FCSG-M": (FCSGM(RATE, MOMENTUM), False),
+        "Acc-FCSG-M": (AccFCSGM(RATE, MOMENTUM), True),
+    }
+    for name, (algorithm, two_points) in methods.items():
+        timings = interleave(
+            {
+                f"ordinary loop, {default} torch threads": (
+                    partial(ordinary_loop, clients, default, two_points),
+                    STEPS,
+                ),
+                "ordinary loop, 1 torch thread": (partial(ordinary_loop, clients, 1, two_points), STEPS),
+                "threads engine": (partial(threads.run, algorithm, problem, clients, plan), STEPS),
+            }
+        )
+        report(f"One local step of 16 clients, {name}", timings, "ordinary loop, 1 torch thread", "step")
+        # The very first step of Acc-FCSG-M has one point only.
+        gradients = (2 * STEPS - 1) / STEPS if two_points else 1
+        report_peak("threads engine", int(CLIENTS * gradients * once), timings["threads engine"].median)
+
+
+if __name__ == "__main__":
+    main()
