@@ -286,17 +286,25 @@ def test_a_client_without_positives_is_told_where_it_is_asked_to_train():
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("margin", 0.0), ("margin", -1.0), ("margin", math.inf), ("itself", -0.5), ("itself", math.nan)],
+    [
+        ("margin", 0.0),
+        ("margin", -1.0),
+        ("margin", math.inf),
+        ("itself", -0.5),
+        ("itself", math.nan),
+        ("itself", math.inf),
+    ],
 )
 def test_settings_are_checked(field, value):
     with pytest.raises(InvalidValue, match=f"{field} = {value}"):
         a_problem(**{field: value})
 
 
-def test_the_task_takes_its_options_to_the_problem():
-    task = auprc("linear", 0.7, False, False, 2.0, data="breast_cancer", clients=3)
+@pytest.mark.parametrize(("sigmoid", "shared"), [(True, False), (False, True)])
+def test_the_task_takes_its_options_to_the_problem(sigmoid, shared):
+    task = auprc("linear", 0.7, sigmoid, shared, 2.0, data="breast_cancer", clients=3)
     problem = task.problem
-    assert (problem.margin, problem.sigmoid, problem.shared, problem.itself) == (0.7, False, False, 2.0)
+    assert (problem.margin, problem.sigmoid, problem.shared, problem.itself) == (0.7, sigmoid, shared, 2.0)
     assert sum(p.numel() for p in problem.init(stream(0, 0, 0)).values()) == 31
     assert len(task.clients) == 3
 

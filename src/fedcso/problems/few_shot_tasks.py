@@ -1,10 +1,15 @@
 """What few-shot tasks are made of: a client's classes, tasks drawn from them, and fixed ones to keep or to test on."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 
+from fedcso.datasets import load_characters
+from fedcso.datasets.characters import spread, with_rotations
 from fedcso.errors import FedcsoError, require_count
+from fedcso.metrics import ByClient
+from fedcso.streams import DATA, stream
 
 
 class FixedTasks(NamedTuple):
@@ -38,12 +43,6 @@ class Episodes(NamedTuple):
     eta: torch.Tensor
 
 
-def require_some(**counts: int) -> None:
-    """There must be at least one of everything that is counted."""
-    for name, count in counts.items():
-        require_count(name, count)
-
-
 def images_of(data: Classes) -> torch.Tensor:
     """The drawings of all classes."""
     return data.images if isinstance(data, FixedTasks) else data
@@ -55,3 +54,52 @@ def fixed(images: torch.Tensor, tasks: int, ways: int, rng: torch.Generator) -> 
     if len(images) < ways:
         raise FedcsoError(f"a client has {len(images)} classes, too few for {ways}-way tasks")
     return FixedTasks(images, torch.rand(tasks, len(images), generator=rng).argsort(-1)[:, :ways])
+
+
+class FewShot(NamedTuple):
+    """Characters spread over clients, and tasks to evaluate on."""
+
+    clients: list[torch.Tensor]
+    """Each one's training classes."""
+    test: ByClient
+    validation: Episodes
+
+
+def load_few_shot(
+    episodes: Callable[[Classes, int, int, torch.Generator], Episodes],
+    data: str = "glyphs",
+    clients: int = 16,
+    shots: int = 1,
+    rotations: bool = False,
+    test_tasks: int = 600,
+    validation_tasks: int = 100,
+    client_tasks: int = 10,
+    data_seed: int = 0,
+) -> FewShot:
+    """Characters and tasks of them, which `episodes(classes, tasks, shots, rng)` makes.
+
+    Args:
+        episodes: makes tasks
+        data: glyphs (embedded) or omniglot (see: fedcso data get omniglot)
+        clients: N, over which the training characters are spread disjointly
+        shots: support samples of each class when evaluated; those in training are the plan's inner_batch
+        rotations: characters turned by 90, 180 and 270 degrees as further training classes
+        test_tasks: tasks of unseen characters that are reported on
+        validation_tasks: tasks of other unseen characters, by which settings are chosen
+        client_tasks: tasks of its own training characters on which each client measures the model
+        data_seed: decides who holds which characters, and the tasks to evaluate on
+    """
+    counts = {"shots": shots, "test_tasks": test_tasks, "validation_tasks": validation_tasks}
+    for name, count in (counts | {"client_tasks": client_tasks}).items():
+        require_count(name, count)
+    characters = load_characters(data)
+    train = with_rotations(characters.train) if rotations else characters.train
+    shares, rng = spread(train, clients, data_seed), stream(data_seed, DATA, 2)
+    return FewShot(
+        shares,
+        test=ByClient(
+            episodes(characters.test, test_tasks, shots, stream(data_seed, DATA, 0)),
+            [episodes(images, client_tasks, shots, rng) for images in shares],
+        ),
+        validation=episodes(characters.validation, validation_tasks, shots, stream(data_seed, DATA, 1)),
+    )

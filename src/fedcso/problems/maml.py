@@ -23,14 +23,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from fedcso.datasets import load_characters
-from fedcso.datasets.characters import spread, with_rotations
 from fedcso.errors import FedcsoError, require_count, require_positive
-from fedcso.metrics import ByClient
 from fedcso.models.conv4 import Conv4
 from fedcso.models.functional import Functional
 from fedcso.problem import Problem
-from fedcso.problems.few_shot_tasks import Classes, Episodes, FixedTasks, Query, fixed, images_of, require_some
+from fedcso.problems.few_shot_tasks import Classes, Episodes, FixedTasks, Query, fixed, images_of, load_few_shot
 from fedcso.streams import DATA, stream
 from fedcso.task import Task, with_plan
 from fedcso.tree import Tree, add_scaled, index, leaves, map_leaves, stack, unflatten_like
@@ -208,64 +205,36 @@ def _variable(x: Tree) -> Tree:
 
 @with_plan(rounds=20, local_steps=10, outer_batch=1, inner_batch=1, evaluate_every=5)
 def maml(
-    data: str = "glyphs",
-    clients: int = 16,
     ways: int = 5,
-    shots: int = 1,
     queries: int = 15,
     inner_rate: float = 0.4,
     inner_steps: int = 1,
     first_order: bool = False,
     filters: int = 64,
     pooling: bool = False,
-    rotations: bool = False,
     tasks: int = 0,
-    test_tasks: int = 600,
-    validation_tasks: int = 100,
-    client_tasks: int = 10,
-    data_seed: int = 0,
+    **where: Any,
 ) -> Task:
     """Few-shot learning of characters, spread over clients (Section 5.2, Figures 2 and 3).
 
     Args:
-        data: glyphs (embedded) or omniglot (see: fedcso data get omniglot)
-        clients: N, over which the training characters are spread disjointly
         ways: classes in a task
-        shots: support samples of each class when evaluated; those in training are the plan's inner_batch
         queries: query images of each class
         inner_rate: λ, the step size of the adaptation
         inner_steps: steps of the adaptation in training; evaluation takes 3
         first_order: leave out the second derivatives, which is not MAML but cheaper
         filters: of each of the network's four convolutions
         pooling: max-pooling instead of strided convolutions, about six times the cost
-        rotations: characters turned by 90, 180 and 270 degrees as further training classes
         tasks: how many fixed tasks a client has (for MOML, which keeps a state of each); 0 draws them afresh
-        test_tasks: tasks of unseen characters that are reported on
-        validation_tasks: tasks of other unseen characters, by which settings are chosen
-        client_tasks: tasks of its own training characters on which each client measures the model
-        data_seed: decides who holds which characters, and the tasks to evaluate on
+        where: the data, see load_few_shot
     """
-    require_some(
-        shots=shots,
-        filters=filters,
-        test_tasks=test_tasks,
-        validation_tasks=validation_tasks,
-        client_tasks=client_tasks,
-    )
-    characters = load_characters(data)
-    problem = MAML(
-        Conv4(ways, filters, pooling), ways, queries, inner_rate, inner_steps=inner_steps, first_order=first_order
-    )
-    train = with_rotations(characters.train) if rotations else characters.train
+    require_count("filters", filters)
     require_count("tasks", tasks, least=0)
-    shares, rng = spread(train, clients, data_seed), stream(data_seed, DATA, 2)
-    held = [fixed(images, tasks, ways, rng) if tasks else images for images in shares]
-    return Task(
-        problem,
-        held,
-        test=ByClient(
-            problem.episodes(characters.test, test_tasks, shots, stream(data_seed, DATA, 0)),
-            [problem.episodes(data, client_tasks, shots, rng) for data in held],
-        ),
-        validation=problem.episodes(characters.validation, validation_tasks, shots, stream(data_seed, DATA, 1)),
-    )
+    network = Conv4(ways, filters, pooling)
+    problem = MAML(network, ways, queries, inner_rate, inner_steps=inner_steps, first_order=first_order)
+    characters = load_few_shot(problem.episodes, **where)
+    held: list[Classes] = list(characters.clients)
+    if tasks:
+        rng = stream(where.get("data_seed", 0), DATA, 3)
+        held = [fixed(images, tasks, ways, rng) for images in characters.clients]
+    return Task(problem, held, characters.test, characters.validation)
