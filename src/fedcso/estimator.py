@@ -169,8 +169,9 @@ class Oracle:
 
 def shortened(gradient: Tree, longest: float, lead: int = 0) -> Tree:
     """The same direction, no longer than that, for each index of the leading axes."""
-    # A norm that is not finite leaves the gradient as it is: it has been seen, and must not be hidden.
-    factor = (longest / norm(gradient, lead)).nan_to_num(1.0).clamp_max(1.0)
+    # In float64, whose squares don't overflow. A gradient that is not finite has been seen and stays what it is.
+    length = norm(map_leaves(torch.Tensor.double, gradient), lead)
+    factor = torch.where(torch.isfinite(length), (longest / length).clamp_max(1.0), 1.0)
     return map_leaves(lambda leaf: leaf * factor.reshape(factor.shape + (1,) * (leaf.ndim - lead)).to(leaf), gradient)
 
 

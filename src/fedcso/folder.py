@@ -33,7 +33,7 @@ class RunFolder:
     path: Path
 
     @classmethod
-    def create(cls, root: Path, name: str, config: dict[str, Any], data: dict[str, str]) -> "RunFolder":
+    def create(cls, root: Path, name: str, config: dict[str, Any], data: dict[str, Any]) -> "RunFolder":
         """A new folder `<date>_<name>_<hash>`; it appears with settings and environment, or not at all."""
         text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
         stamp = time.strftime("%Y-%m-%d_%H%M%S")
@@ -77,7 +77,7 @@ class RunFolder:
             except BlockingIOError:
                 raise FedcsoError(f"another process is at work in {self.path}; wait for it, or stop it first") from None
             # What killed processes left half-written: no one else is here, so it is no one's.
-            for place in (self.path, *(self.path / "checkpoints").glob("**/")):
+            for place in self.path.glob("**/"):
                 for leftover in place.glob(".*.*"):
                     leftover.unlink(missing_ok=True)
             yield
@@ -111,7 +111,7 @@ def read_yaml(path: Path, what: str) -> dict[str, Any]:
     return content
 
 
-def environment(config: dict[str, Any], data: dict[str, str]) -> dict[str, Any]:
+def environment(config: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
     """Versions, commit, machine, seeds and the data's fingerprints."""
     versions = {"python": platform.python_version(), "fedcso": fedcso.__version__}
     for package in PACKAGES:

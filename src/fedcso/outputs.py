@@ -1,5 +1,6 @@
 """What a finished (or half-finished) run leaves in its folder for people and for other programs."""
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from safetensors.torch import save as save_tensors
 from fedcso import figures, precision_recall, report, results
 from fedcso.collapse import collapse
 from fedcso.delivery import as_onnx, loading_example
+from fedcso.errors import FedcsoError
 from fedcso.folder import RunFolder
 from fedcso.metrics import ByClient
 from fedcso.recorded import table_in
@@ -16,6 +18,8 @@ from fedcso.study import Results
 from fedcso.task import Task
 from fedcso.trace import Trace
 from fedcso.tree import named_leaves
+
+log = logging.getLogger("fedcso")
 
 
 def write_metrics(
@@ -38,7 +42,8 @@ def write_all(folder: RunFolder, found: Results, seeds: Sequence[int], task: Tas
     if ranked := precision_recall.rows(models, task.problem, test):
         folder.write("precision-recall.csv", results.as_csv(ranked))
     _deliver(folder, models, task, test)
-    return write_report(folder, rows, title_of(folder), folder.config()["rounds"], task.notes)
+    folder.write("notes.txt", "".join(f"{note}\n" for note in task.notes))
+    return write_report(folder, rows, title_of(folder), folder.config()["rounds"])
 
 
 def _deliver(folder: RunFolder, models: Sequence[tuple[str, int, Trace]], task: Task, test: Any) -> None:
@@ -49,8 +54,13 @@ def _deliver(folder: RunFolder, models: Sequence[tuple[str, int, Trace]], task: 
     files = []
     for name, trace in first.items():
         if delivery := task.problem.deliver(trace.best, test):
+            try:
+                exported = as_onnx(delivery)
+            except FedcsoError as error:  # the results are worth more than the file
+                log.warning("%s: %s", name, error)
+                continue
             files.append(f"{name}.onnx")
-            folder.write(f"models/{files[-1]}", as_onnx(delivery))
+            folder.write(f"models/{files[-1]}", exported)
     if files:
         for name, content in task.files.items():
             folder.write(f"models/{name}", content)
@@ -59,12 +69,12 @@ def _deliver(folder: RunFolder, models: Sequence[tuple[str, int, Trace]], task: 
 
 def title_of(folder: RunFolder) -> str:
     """What a run is about."""
-    config = folder.config()
-    return f"{config['problem']}, {config.get('clients', '')} clients".replace(",  clients", "")
+    clients = folder.environment()["data"].get("clients")
+    return str(folder.config()["problem"]) + (f", {clients} clients" if clients else "")
 
 
 def write_report(
-    folder: RunFolder, rows: list[dict[str, Any]], title: str, rounds: int | None = None, notes: Sequence[str] = ()
+    folder: RunFolder, rows: list[dict[str, Any]], title: str, rounds: int | None = None
 ) -> list[dict[str, Any]]:
     """Figures, tables and the page, from the folder's CSV files; returns the summary table."""
     table = results.summary(rows, rounds)
@@ -79,7 +89,8 @@ def write_report(
         images.append((words, figures.render(figure, "png")))
         folder.write(f"{name}.png", images[-1][1])
         folder.write(f"{name}.pdf", figures.render(figure, "pdf"))
-    notes = [*notes, *_collapses(rows)]
+    kept = folder.path / "notes.txt"
+    notes = [*(kept.read_text().splitlines() if kept.is_file() else []), *_collapses(rows)]
     clients = results.client_summary(table_in(folder.path / "clients.csv"))
     html = report.page(title, images, table, folder.config(), folder.environment(), notes, {"Clients": clients})
     folder.write("report.html", html)

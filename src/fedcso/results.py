@@ -102,7 +102,7 @@ def client_summary(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     metric = next((name for name in TITLES if any(name in row for row in rows)), None)
     table: dict[Any, dict[str, Any]] = {}
     for row in rows:
-        line = table.setdefault(row["client"], {"client": row["client"], "examples": row["size"]})
+        line = table.setdefault(row["client"], {"client": str(row["client"]), "examples": row["size"]})
         if metric:
             line.setdefault(f"{metric} of {row['algorithm']}", []).append(row.get(metric, ""))
     for line in table.values():

@@ -3,8 +3,10 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import check_random_state
@@ -70,6 +72,8 @@ class FederatedAUPRCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         if len(self.classes_) < 2:
             raise ValueError(f"y has only one class, {self.classes_[0]!r}; there must be negatives and positives")
         sites = np.zeros(len(rows)) if groups is None else column_or_1d(groups)
+        if pd.isna(sites).any():
+            raise ValueError("groups has missing values; it must name the site of each row")
         if len(sites) != len(rows):
             raise ValueError(f"groups has {len(sites)} entries for {len(rows)} rows; it must name the site of each")
         self.mean_, self.scale_ = rows.mean(0), np.maximum(rows.std(0), 1e-12)
@@ -103,7 +107,7 @@ class FederatedAUPRCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
         """Probabilities of the two classes."""
-        positive = 1 / (1 + np.exp(-self.decision_function(X)))
+        positive = expit(self.decision_function(X))
         return np.column_stack([1 - positive, positive])
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803

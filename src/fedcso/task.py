@@ -47,7 +47,8 @@ def _feed(fingerprint: Any, value: Any) -> None:
     """Add a value's content, whatever it is made of, so that it is the same in every process."""
     if isinstance(value, torch.Tensor):
         fingerprint.update(f"{value.dtype}{tuple(value.shape)}".encode())
-        fingerprint.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+        if value.numel():  # an empty one can't be viewed as bytes
+            fingerprint.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
     elif isinstance(value, np.ndarray) and value.dtype != object:
         fingerprint.update(f"{value.dtype}{value.shape}".encode())
         fingerprint.update(np.ascontiguousarray(value).tobytes())

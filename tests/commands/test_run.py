@@ -35,6 +35,10 @@ COMMANDS = {
     "nested_quadratic": QUADRATIC,
     "classification": CLASSIFICATION,
     "maml": [*MAML, *ONE_ROUND],
+    "pretraining": ["pretraining", *MAML[1:], *ONE_ROUND],
+    "auprc": ["auprc", *ONE_ROUND],
+    "auroc": ["auroc", *ONE_ROUND],
+    "cross_entropy": ["cross_entropy", *ONE_ROUND],
 }
 METHODS = ["FCSG", "FCSG-M", "Acc-FCSG-M"]
 SEEDS, ROUNDS, CLIENTS = 2, 3, 3

@@ -27,7 +27,7 @@ TINY = {
     "filters": 4,
     "local_steps": 1,
     "rounds": 2,
-    "long_rounds": 3,
+    "long_steps": 30,
     "seeds": [0, 1],
     "evaluate_every": 2,
     "curve_tasks": 1,
@@ -79,8 +79,8 @@ def test_every_method_is_measured_for_every_seed_and_the_best_for_longer(finishe
     runs = {(row["algorithm"], row["seed"]) for row in metrics}
     (longer,) = {method for method, _ in runs} - METHODS.keys()
     assert runs == {(method, seed) for method in METHODS for seed in "01"} | {(longer, "0")}
-    assert longer in {f"{method}, 3 steps" for method in OURS}
-    assert [row["round"] for row in metrics if row["algorithm"] == longer] == ["0", "3"]
+    assert longer in {f"{method}, q = 1, 30 steps" for method in OURS}
+    assert [row["round"] for row in metrics if row["algorithm"] == longer] == [str(done) for done in range(0, 31, 3)]
     assert all(row[metric] for row in metrics for metric in PANELS)
 
 
@@ -107,7 +107,7 @@ def test_test_tasks_decide_nothing(finished):
         assert validated(f"trial_0_{method}", "setting0-seed1000")["loss"] == tried[method]
     scores = {method: sum(validated(method, f"setting0-seed{seed}")["accuracy"] for seed in (0, 1)) for method in OURS}
     leader = max(OURS, key=scores.__getitem__)
-    assert f"{leader}, 3 steps" in {row["algorithm"] for row in read_csv(finished / "metrics.csv")}
+    assert f"{leader}, q = 1, 30 steps" in {row["algorithm"] for row in read_csv(finished / "metrics.csv")}
 
 
 def test_clients_measure_the_last_models_at_home(finished):
@@ -143,7 +143,7 @@ def test_quick_tries_nothing_and_says_so(tmp_path, monkeypatch):
     """With the network itself."""
     monkeypatch.setattr(*NETWORK, Conv4)
     whole = few_shot.settings(5, quick=True)
-    little = {name: whole[name] for name in ("rates", "momentum", "tracking", "trial_turns", "long_rounds")}
+    little = {name: whole[name] for name in ("rates", "momentum", "tracking", "trial_turns", "long_steps")}
     config = whole | TINY | {"rounds": 1, "seeds": [0]} | little
     monkeypatch.setitem(EXPERIMENTS, "figure3", EXPERIMENTS["figure3"]._replace(settings=lambda quick: config))
     folder = run("reproduce", "figure3", "--quick", out=tmp_path)
@@ -160,7 +160,7 @@ def test_quick_tries_nothing_and_says_so(tmp_path, monkeypatch):
 def test_quick_is_smaller_in_everything(shots):
     quick, whole = few_shot.settings(shots, True), few_shot.settings(shots, False)
     assert quick.keys() == whole.keys()
-    for name in ("rounds", "long_rounds", "filters", "curve_tasks", "test_tasks", "trial_turns"):
+    for name in ("rounds", "long_steps", "filters", "curve_tasks", "test_tasks", "trial_turns"):
         assert quick[name] < whole[name]
     for name in ("seeds", "rates", "momentum", "tracking"):
         assert len(quick[name]) < len(whole[name])
@@ -265,13 +265,20 @@ def test_the_table_has_the_last_models_on_all_tasks_their_settings_and_costs():
         for method in ("FCSG", "FCSG-M")
     }
     chosen = {"FCSG": FCSG(0.123456), "FCSG-M": FCSGM(Cosine(0.1, 50), 0.5)}
-    table = few_shot._table(rows(), measured, chosen)
+    at_home = [
+        {"algorithm": method, "seed": seed, "client": client, "accuracy": 0.5 + 0.1 * client + 0.05 * seed}
+        for method in chosen
+        for seed in (0, 1)
+        for client in (1, 2)
+    ]
+    table = few_shot._table(rows(), at_home, measured, chosen)
     assert [line["algorithm"] for line in table] == ["FCSG", "FCSG-M"]
     for line in table:
         assert line["seeds"] == 2
         assert line["unseen accuracy"].mean == pytest.approx(0.6)
         assert line["unseen loss"].mean == pytest.approx(1.5)
         assert line["± over tasks"] == "0.0400"
+        assert line["worst client"] == "0.6000"
         assert isinstance(line["training accuracy"], Estimate)
         assert line["training accuracy"].mean == pytest.approx(0.705)
         assert [line[name] for name in ("rounds", "samples ξ", "gradients", "bytes sent", "seconds")] == [

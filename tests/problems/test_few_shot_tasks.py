@@ -13,7 +13,7 @@ from tests.few_characters import OPTIONS, instead_of_glyphs
 from tests.problems.test_maml import WAYS, classes, labels_in, maml
 
 TASKS = 4
-HELD = fixed(classes(), TASKS, WAYS, stream(3, 0, 0))
+HELD = fixed(TASKS, WAYS, classes(), stream(3, 0, 0))
 
 
 # ----------------------------------------------------------------------------------------- fixed tasks
@@ -24,12 +24,12 @@ def test_a_fixed_task_is_made_of_different_classes(number, tasks, ways, seed):
     images = torch.zeros(number, 1, 1, 1, dtype=torch.uint8)
     if ways > number:
         with pytest.raises(FedcsoError, match=f"a client has {number} classes, too few for {ways}-way tasks"):
-            fixed(images, tasks, ways, stream(seed, 0, 0))
+            fixed(tasks, ways, images, stream(seed, 0, 0))
         return
-    made = fixed(images, tasks, ways, stream(seed, 0, 0)).tasks
+    made = fixed(tasks, ways, images, stream(seed, 0, 0)).tasks
     assert made.shape == (tasks, ways)
     assert all(len(set(task) & set(range(number))) == ways for task in made.tolist())
-    assert torch.equal(made, fixed(images, tasks, ways, stream(seed, 0, 0)).tasks)
+    assert torch.equal(made, fixed(tasks, ways, images, stream(seed, 0, 0)).tasks)
 
 
 def test_only_the_fixed_tasks_occur_and_all_of_them():

@@ -147,7 +147,7 @@ def test_first_order_is_another_direction_and_named_so():
 def test_moml_tracks_an_adapted_model_for_each_task():
     """Two steps of its docstring, with Hessians by autograd: z = (1/b) Σ_i (I − λ∇²L_i(x)) ∇L_i(y_i)."""
     problem, method = maml(), MOML(learning_rate=0.1, tracking=0.4, momentum=0.3)
-    held = fixed(classes(), 2, WAYS, stream(0, 0, 0))
+    held = fixed(2, WAYS, classes(), stream(0, 0, 0))
     oracle = Oracle(problem)
     oracle.outer_count = 2
     x, first = in_double(problem.init(stream(0, 0, 0)), drawn(problem, b=3, m=2, data=held))
@@ -229,7 +229,7 @@ PLAN = Plan(rounds=2, local_steps=2, outer_batch=2, inner_batch=2, evaluate_ever
 def test_engines_agree(algorithm):
     problem, clients = maml(), [classes(4, seed) for seed in range(3)]
     if not algorithm.stacks:  # keeps a model for each task
-        clients = [fixed(images, 3, WAYS, stream(0, n, 0)) for n, images in enumerate(clients)]
+        clients = [fixed(3, WAYS, images, stream(0, n, 0)) for n, images in enumerate(clients)]
     test = problem.episodes(classes(), 5, 2, stream(1, 0, 0))
     one = reference.run(algorithm, problem, clients, PLAN, test=test)
     other = threads.run(algorithm, problem, clients, PLAN, test=test)

@@ -32,7 +32,9 @@ def main(arguments: list[str]) -> int:
     name = config.get("name") or Path(config["problem"].partition(":")[0]).stem
     for note in task.notes:
         print(f"note    {note}")
-    folder = RunFolder.create(Path(config["out"]), name, config, {"digest": task.digest()})
+    folder = RunFolder.create(
+        Path(config["out"]), name, config, {"digest": task.digest(), "clients": len(task.clients)}
+    )
     return resume(folder, task)
 
 

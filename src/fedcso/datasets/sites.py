@@ -68,9 +68,10 @@ def _built_in(data: str, positive: str, clients: int, alpha: float, classes: int
     inputs, labels, parts = _splits(data, seed)
     chosen = positive or (TEN_CLASSES if len(torch.unique(labels)) == 10 else "1")
     try:
-        binary = binarise(labels, [int(value) for value in chosen.split(",")])
+        values = [int(value) for value in chosen.split(",")]
     except ValueError:
         raise InvalidValue("positive", positive, "labels (whole numbers) separated by commas") from None
+    binary = binarise(labels, values)
     train = parts["train"][thin_positives(binary[parts["train"]], removed, seed)]
     parts = parts | {"train": train}
     if inputs.dtype != torch.uint8:  # measurements: scaled by what is known in training

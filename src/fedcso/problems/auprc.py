@@ -18,6 +18,7 @@ Reference: Qi, Luo, Xu, Ji, Yang, Stochastic Optimization of Areas Under Precisi
 Convergence, NeurIPS 2021.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -58,7 +59,7 @@ class AUPRC(Problem):
 
     def __post_init__(self) -> None:
         require_positive("margin", self.margin)
-        require("itself", self.itself, lambda weight: weight >= 0, "at least 0")
+        require("itself", self.itself, lambda weight: 0 <= weight < math.inf, "a finite number, at least 0")
 
     def init(self, rng: torch.Generator) -> Tree:
         """The network's own initialisation."""

@@ -48,7 +48,7 @@ def images_of(data: Classes) -> torch.Tensor:
     return data.images if isinstance(data, FixedTasks) else data
 
 
-def fixed(images: torch.Tensor, tasks: int, ways: int, rng: torch.Generator) -> FixedTasks:
+def fixed(tasks: int, ways: int, images: torch.Tensor, rng: torch.Generator) -> FixedTasks:
     """Some tasks of a client's classes, once and for all."""
     require_count("ways", ways, least=2)
     if len(images) < ways:
@@ -56,10 +56,15 @@ def fixed(images: torch.Tensor, tasks: int, ways: int, rng: torch.Generator) -> 
     return FixedTasks(images, torch.rand(tasks, len(images), generator=rng).argsort(-1)[:, :ways])
 
 
+def freely(images: torch.Tensor, rng: torch.Generator) -> Classes:
+    """Classes of which tasks are drawn afresh."""
+    return images
+
+
 class FewShot(NamedTuple):
     """Characters spread over clients, and tasks to evaluate on."""
 
-    clients: list[torch.Tensor]
+    clients: list[Classes]
     """Each one's training classes."""
     test: ByClient
     validation: Episodes
@@ -67,6 +72,7 @@ class FewShot(NamedTuple):
 
 def load_few_shot(
     episodes: Callable[[Classes, int, int, torch.Generator], Episodes],
+    held: Callable[[torch.Tensor, torch.Generator], Classes],
     data: str = "glyphs",
     clients: int = 16,
     shots: int = 1,
@@ -76,10 +82,11 @@ def load_few_shot(
     client_tasks: int = 10,
     data_seed: int = 0,
 ) -> FewShot:
-    """Characters and tasks of them, which `episodes(classes, tasks, shots, rng)` makes.
+    """Characters, held by clients in the form that `held` gives them, and tasks, which `episodes` makes of them.
 
     Args:
-        episodes: makes tasks
+        episodes: (classes, tasks, shots, rng) to tasks
+        held: (images, rng) to what a client has
         data: glyphs (embedded) or omniglot (see: fedcso data get omniglot)
         clients: N, over which the training characters are spread disjointly
         shots: support samples of each class when evaluated; those in training are the plan's inner_batch
@@ -94,12 +101,13 @@ def load_few_shot(
         require_count(name, count)
     characters = load_characters(data)
     train = with_rotations(characters.train) if rotations else characters.train
-    shares, rng = spread(train, clients, data_seed), stream(data_seed, DATA, 2)
+    rng = stream(data_seed, DATA, 2)
+    shares = [held(images, rng) for images in spread(train, clients, data_seed)]
     return FewShot(
         shares,
         test=ByClient(
             episodes(characters.test, test_tasks, shots, stream(data_seed, DATA, 0)),
-            [episodes(images, client_tasks, shots, rng) for images in shares],
+            [episodes(share, client_tasks, shots, rng) for share in shares],
         ),
         validation=episodes(characters.validation, validation_tasks, shots, stream(data_seed, DATA, 1)),
     )

@@ -17,6 +17,7 @@ Reference: Finn, Abbeel, Levine, Model-Agnostic Meta-Learning for Fast Adaptatio
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -27,8 +28,7 @@ from fedcso.errors import FedcsoError, require_count, require_positive
 from fedcso.models.conv4 import Conv4
 from fedcso.models.functional import Functional
 from fedcso.problem import Problem
-from fedcso.problems.few_shot_tasks import Classes, Episodes, FixedTasks, Query, fixed, images_of, load_few_shot
-from fedcso.streams import DATA, stream
+from fedcso.problems.few_shot_tasks import Classes, Episodes, FixedTasks, Query, fixed, freely, images_of, load_few_shot
 from fedcso.task import Task, with_plan
 from fedcso.tree import Tree, add_scaled, index, leaves, map_leaves, stack, unflatten_like
 from fedcso.workers import pool
@@ -232,9 +232,5 @@ def maml(
     require_count("tasks", tasks, least=0)
     network = Conv4(ways, filters, pooling)
     problem = MAML(network, ways, queries, inner_rate, inner_steps=inner_steps, first_order=first_order)
-    characters = load_few_shot(problem.episodes, **where)
-    held: list[Classes] = list(characters.clients)
-    if tasks:
-        rng = stream(where.get("data_seed", 0), DATA, 3)
-        held = [fixed(images, tasks, ways, rng) for images in characters.clients]
-    return Task(problem, held, characters.test, characters.validation)
+    held = partial(fixed, tasks, ways) if tasks else freely
+    return Task(problem, *load_few_shot(problem.episodes, held, **where))

@@ -13,7 +13,7 @@ from fedcso.datasets import Examples
 from fedcso.errors import require_count
 from fedcso.models.conv4 import Conv4
 from fedcso.problems.classification import Classification
-from fedcso.problems.few_shot_tasks import Episodes, load_few_shot
+from fedcso.problems.few_shot_tasks import Episodes, freely, images_of, load_few_shot
 from fedcso.problems.maml import MAML
 from fedcso.task import Task, with_plan
 from fedcso.tree import Tree
@@ -32,16 +32,16 @@ def pretraining(ways: int = 5, queries: int = 15, inner_rate: float = 0.4, filte
     """
     require_count("filters", filters)
     few_shot = MAML(Conv4(ways, filters), ways, queries, inner_rate)
-    characters = load_few_shot(few_shot.episodes, **where)
+    characters = load_few_shot(few_shot.episodes, freely, **where)
 
     def measure(x: Tree, episodes: Episodes) -> dict[str, Any]:
         """A fresh last layer: the trained one knows classes that no task asks about."""
         fresh = {"out.weight": x["out.weight"].new_zeros(ways, filters), "out.bias": x["out.bias"].new_zeros(ways)}
         return few_shot.evaluate(x | fresh, episodes)
 
-    sizes = [len(images) for images in characters.clients]
-    firsts = [sum(sizes[:n]) for n in range(len(sizes))]
-    labelled = [_labelled(images, first) for images, first in zip(characters.clients, firsts, strict=True)]
+    shares = [images_of(held) for held in characters.clients]
+    sizes = [len(images) for images in shares]
+    labelled = [_labelled(images, first=sum(sizes[:n])) for n, images in enumerate(shares)]
     return Task(Classification(Conv4(sum(sizes), filters), measure), labelled, characters.test, characters.validation)
 
 

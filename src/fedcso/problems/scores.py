@@ -61,7 +61,9 @@ class Scores:
     def deliver(self, x: Tree, test: Examples) -> Delivery:
         """The network with these parameters."""
         module = copy.deepcopy(self.model)
-        module.load_state_dict(x)
+        with torch.no_grad():
+            for name, parameter in module.named_parameters():
+                parameter.copy_(x[name])
         return Delivery(module, as_input(test.inputs[:2]))
 
 
@@ -69,9 +71,11 @@ def judged(scores: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
     """scikit-learn's average precision (not the trapezoid) and AUROC."""
     truth, values = labels.cpu().numpy(), scores.double().cpu().numpy()
     positives = int(truth.sum())
+    ranked = bool(torch.isfinite(scores).all())  # a model that has overflowed ranks nothing
+    both = 0 < positives < len(truth)
     return {
-        "average_precision": float(average_precision_score(truth, values)) if positives else float("nan"),
-        "auroc": float(roc_auc_score(truth, values)) if 0 < positives < len(truth) else float("nan"),
+        "average_precision": float(average_precision_score(truth, values)) if ranked and positives else float("nan"),
+        "auroc": float(roc_auc_score(truth, values)) if ranked and both else float("nan"),
         "prevalence": positives / len(truth),
     }
 
