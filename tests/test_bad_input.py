@@ -208,7 +208,7 @@ MISTAKES = {
     "compare nothing": (["compare"], ["folder"]),
     "compare nowhere": (["compare", "nowhere"], ["nowhere is not a run folder"]),
     "reproduce nothing": (["reproduce"], ["experiment"]),
-    "reproduce something else": (["reproduce", "figure9"], ["experiment 'figure9'", "did you mean figure1"]),
+    "reproduce something else": (["reproduce", "figure9"], ["experiment 'figure9'", "did you mean figure"]),
     "reproduce with an option": (["reproduce", "figure1", "--quik"], ["option 'quik'", "did you mean quick"]),
     "list something else": (["list", "algorithmz"], ["table 'algorithmz'", "did you mean algorithms"]),
     "no data set": (["data", "check"], ["name"]),

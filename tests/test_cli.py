@@ -11,7 +11,7 @@ import fedcso
 from fedcso import cli
 from fedcso.algorithms import ALGORITHMS
 from fedcso.commands import doctor, list
-from fedcso.datasets import CHARACTERS, DATASETS
+from fedcso.datasets import CHARACTERS, DATASETS, IMAGES
 from fedcso.engines import ENGINES
 from fedcso.experiments import EXPERIMENTS
 from fedcso.folder import RunFolder
@@ -62,7 +62,7 @@ def test_python_m_fedcso_is_the_command_line(monkeypatch, capsys):
 EVERYTHING = {
     "problems": PROBLEMS,
     "algorithms": ALGORITHMS,
-    "datasets": DATASETS | CHARACTERS,
+    "datasets": DATASETS | IMAGES | CHARACTERS,
     "experiments": EXPERIMENTS,
     "engines": ENGINES,
     "schedules": SCHEDULES,

@@ -42,7 +42,8 @@ def write_all(folder: RunFolder, found: Results, seeds: Sequence[int], task: Tas
     if ranked := precision_recall.rows(models, task.problem, test):
         folder.write("precision-recall.csv", results.as_csv(ranked))
     _deliver(folder, models, task, test)
-    folder.write("notes.txt", "".join(f"{note}\n" for note in task.notes))
+    if task.notes:
+        folder.write("notes.txt", "".join(f"{note}\n" for note in task.notes))
     return write_report(folder, rows, title_of(folder), folder.config()["rounds"])
 
 

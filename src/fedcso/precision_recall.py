@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from matplotlib.figure import Figure
 from sklearn.metrics import precision_recall_curve
 
@@ -20,7 +21,7 @@ def rows(models: Sequence[tuple[str, int, Trace]], problem: Problem, test: Any) 
     result = []
     for name, seed, trace in models:
         ranking = problem.ranking(trace.last, test) if test is not None else None
-        if ranking is None or not ranking[1].any():
+        if ranking is None or not ranking[1].any() or not torch.isfinite(ranking[0]).all():
             continue
         scores, labels = (part.double().cpu().numpy() for part in ranking)
         precision, recall, _ = precision_recall_curve(labels, scores)

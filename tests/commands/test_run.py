@@ -37,7 +37,7 @@ COMMANDS = {
     "maml": [*MAML, *ONE_ROUND],
     "pretraining": ["pretraining", *MAML[1:], *ONE_ROUND],
     "auprc": ["auprc", *ONE_ROUND],
-    "auroc": ["auroc", *ONE_ROUND],
+    "auroc": ["auroc", *ONE_ROUND[:-1], "CODA+"],
     "cross_entropy": ["cross_entropy", *ONE_ROUND],
 }
 METHODS = ["FCSG", "FCSG-M", "Acc-FCSG-M"]
@@ -49,6 +49,10 @@ FILES = {
     *("curves.png", "curves.pdf", "report.html"),
     *("model-final.safetensors", "model-best.safetensors"),
 }
+
+
+RANKED = {"models", "notes.txt", "precision-recall.csv", "precision-recall.png", "precision-recall.pdf"}
+"""What problems with positives and negatives leave besides."""
 
 
 def test_every_problem_is_tried_here():
@@ -67,7 +71,8 @@ def quick_characters(monkeypatch):
 def test_a_run_leaves_all_files_and_its_settings_give_the_same_run_again(tmp_path, monkeypatch, problem):
     without_drawing(monkeypatch)
     folder = run("run", *COMMANDS[problem], out=tmp_path / "a")
-    assert {path.name for path in folder.iterdir() if not path.name.startswith(".")} == {*FILES, "checkpoints"}
+    more = RANKED if problem in ("auprc", "auroc", "cross_entropy") else set()
+    assert {path.name for path in folder.iterdir() if not path.name.startswith(".")} == {*FILES, *more, "checkpoints"}
     again = run("run", "--config", folder / "config.yaml", out=tmp_path / "b")
     for name in ("metrics.csv", "clients.csv"):
         assert timeless(read_csv(again / name)) == timeless(read_csv(folder / name))

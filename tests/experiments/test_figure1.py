@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from fedcso import figures
 from fedcso.algorithms import FCSG, FCSGM, AccFCSGM
 from fedcso.errors import FedcsoError
-from fedcso.experiments import EXPERIMENTS, Experiment, figure1
+from fedcso.experiments import EXPERIMENTS, figure1
 from fedcso.experiments.figure1 import INNER, METHODS, OUTSIDE, PANELS, RATIOS, Panel
 from fedcso.trace import Trace
 from tests.command_line import (
@@ -39,7 +39,7 @@ PICTURES = ["figure1-accuracy", "figure1-gradient-norm", "figure1-mean-outside"]
 
 
 def make_tiny(patch):
-    experiment = Experiment(lambda quick: figure1.settings(quick) | TINY, figure1.carry_out)
+    experiment = EXPERIMENTS["figure1"]._replace(settings=lambda quick: figure1.settings(quick) | TINY)
     patch.setitem(EXPERIMENTS, "figure1", experiment)
 
 
