@@ -36,6 +36,7 @@ TINY = {
     "trial_rounds": 1,
     "trial_turns": 1,
     "rates": [0.1, 0.01],
+    "chosen": {},
 }
 
 
@@ -143,13 +144,13 @@ def test_quick_tries_nothing_and_says_so(tmp_path, monkeypatch):
     """With the network itself."""
     monkeypatch.setattr(*NETWORK, Conv4)
     whole = few_shot.settings(5, quick=True)
-    little = {name: whole[name] for name in ("rates", "momentum", "tracking", "trial_turns", "long_steps")}
+    little = {name: whole[name] for name in ("chosen", "long_steps")}
     config = whole | TINY | {"rounds": 1, "seeds": [0]} | little
     monkeypatch.setitem(EXPERIMENTS, "figure3", EXPERIMENTS["figure3"]._replace(settings=lambda quick: config))
     folder = run("reproduce", "figure3", "--quick", out=tmp_path)
     document = (folder / "reproduction.md").read_text()
     assert "quick version: too short" in document
-    assert "Not tuned: learning rate 0.5, momentum 0.1, tracking weight 0.5 for all" in document
+    assert "Not tuned here, but taken from the trials of the whole Figure 2" in document
     assert document.startswith("# Figure 3: federated MAML, 5-way-5-shot\n")
     assert {row["algorithm"] for row in read_csv(folder / "metrics.csv")} == METHODS.keys()
     assert not list((folder / "checkpoints").glob("trial*"))
@@ -160,10 +161,13 @@ def test_quick_tries_nothing_and_says_so(tmp_path, monkeypatch):
 def test_quick_is_smaller_in_everything(shots):
     quick, whole = few_shot.settings(shots, True), few_shot.settings(shots, False)
     assert quick.keys() == whole.keys()
-    for name in ("rounds", "long_steps", "filters", "curve_tasks", "test_tasks", "trial_turns"):
+    for name in ("rounds", "long_steps", "filters", "curve_tasks", "test_tasks"):
         assert quick[name] < whole[name]
-    for name in ("seeds", "rates", "momentum", "tracking"):
-        assert len(quick[name]) < len(whole[name])
+    assert len(quick["seeds"]) < len(whole["seeds"])
+    assert quick["chosen"].keys() == METHODS.keys()
+    for method, settings in quick["chosen"].items():
+        assert settings.keys() == {"learning_rate", *METHODS[method]}
+    assert not whole["chosen"]
     assert whole["trial_seed"] not in whole["seeds"]
     assert whole["shots"] == quick["shots"] == shots
 
