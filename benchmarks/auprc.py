@@ -3,7 +3,8 @@
     python -m benchmarks.auprc
 
 16 clients, the CIFAR network, 8 positives and 32 others a step, FCSG-M and Acc-FCSG-M. The ordinary loop does the same
-mathematics client after client with an `nn.Module` and `backward`, once with torch's default threads, once with one.
+mathematics client after client with an `nn.Module` in the usual order (convolution, ReLU, pooling) and `backward`, once
+with torch's default threads, once with one.
 """
 
 import copy
@@ -29,6 +30,16 @@ CLIENTS, POSITIVES, OTHERS, STEPS, MARGIN, RATE, MOMENTUM = 16, 8, 32, 4, 0.5, 0
 SHAPE = torch.Size((3, 32, 32))
 
 
+def ordinary_network() -> nn.Module:
+    blocks: list[nn.Module] = []
+    for into, out in ((3, 16), (16, 32), (32, 64)):
+        blocks += [nn.Conv2d(into, out, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+    return nn.Sequential(
+        *blocks,
+        *(nn.Flatten(), nn.Linear(1024, 512), nn.ReLU(), nn.Linear(512, 64), nn.ReLU(), nn.Linear(64, 1)),
+    )
+
+
 def gradient(
     network: nn.Module, positives: torch.Tensor, others: torch.Tensor, labels: torch.Tensor
 ) -> list[torch.Tensor]:
@@ -44,7 +55,7 @@ def gradient(
 def ordinary_loop(clients: list[Examples], intra_op: int, two_points: bool) -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(intra_op)
-    start = cifar(SHAPE)
+    start = ordinary_network()
     for data in clients:
         network, previous = copy.deepcopy(start), copy.deepcopy(start)
         u = [torch.zeros_like(p) for p in network.parameters()]

@@ -1,5 +1,7 @@
 """Threads that compute with one of torch's threads each, and leave the others alone."""
 
+import platform
+import resource
 import threading
 
 import pytest
@@ -40,3 +42,16 @@ def test_there_are_as_many_workers_as_cores():
 def test_what_a_worker_raises_is_raised_here():
     with pool(1) as workers, pytest.raises(ZeroDivisionError):
         list(workers.map(lambda x: 1 / x, [0]))
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told to keep freed memory")
+def test_memory_that_was_freed_is_used_again_without_asking_the_system():
+    def fresh_pages(times):
+        before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+        for _ in range(times):
+            torch.ones(9_000_000)
+        return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
+
+    with pool(1) as workers:
+        _, later = workers.map(fresh_pages, [20, 20])
+    assert later < 100, "36 MB are nine thousand pages"

@@ -1,0 +1,176 @@
+"""Table 2 in miniature, and its statements on results made by hand."""
+
+import re
+from statistics import fmean
+
+import pytest
+
+from fedcso import checkpoint
+from fedcso.experiments import EXPERIMENTS, rare_positives, table2
+from fedcso.experiments.rare_positives import METHODS, OTHERS, OURS
+from fedcso.problems import PROBLEMS
+from fedcso.study import _as_file_name
+from tests.command_line import FINE, INTERRUPTED, call, contents, interrupt_after, read_csv, run, without_drawing
+
+TINY = {
+    "data": ["digits"],
+    "clients": 2,
+    "local_steps": 1,
+    "outer_batch": 2,
+    "inner_batch": 4,
+    "rounds": {"digits": 2},
+    "long_rounds": {"digits": 4},
+    "trial_rounds": {"digits": 1},
+    "seeds": [0, 1],
+    "trial_turns": 1,
+    "rates": [0.1, 0.01],
+    "evaluations": 2,
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tiny():
+    """Few of everything, and nothing drawn."""
+    with pytest.MonkeyPatch.context() as patch:
+        without_drawing(patch)
+        settings = EXPERIMENTS["table2"].settings
+        patch.setitem(
+            EXPERIMENTS, "table2", EXPERIMENTS["table2"]._replace(settings=lambda quick: settings(quick) | TINY)
+        )
+        yield
+
+
+@pytest.fixture(scope="module")
+def finished(tiny, tmp_path_factory):
+    return run("reproduce", "table2", out=tmp_path_factory.mktemp("runs"))
+
+
+def test_it_leaves_figures_tables_statements_and_a_report(finished):
+    for name in ("table2.png", "table2.pdf", "table2-long.png", "report.html", "table.tex", "trials.csv"):
+        assert (finished / name).is_file()
+    document = (finished / "reproduction.md").read_text()
+    assert document.startswith("# Table 2: average precision with rare positives\n")
+    assert len(re.findall(r"^- (HOLDS|DOES NOT HOLD): “.+” Measured: ", document, re.MULTILINE)) == 1
+    assert "4 trials for each method and data set" in document
+    assert "`fedcso reproduce table2`" in document
+
+
+def test_every_method_is_measured_for_every_seed_and_the_best_of_each_side_for_longer(finished):
+    metrics = read_csv(finished / "metrics.csv")
+    runs = {(row["algorithm"], row["seed"]) for row in metrics}
+    ordinary = {(f"{method} on digits", seed) for method in METHODS for seed in "01"}
+    longer = {method for method, _ in runs - ordinary}
+    assert ordinary < runs
+    assert len(longer) == 2
+    assert longer & {f"{method} on digits, 4 steps" for method in OURS}
+    assert longer & {f"{method} on digits, 4 steps" for method in OTHERS}
+    assert {int(row["round"]) for row in metrics if row["algorithm"] in longer} == {0, 2, 4}
+    lines = read_csv(finished / "table.csv")
+    assert [line["seeds"] for line in lines] == ["2"] * len(METHODS) + ["1"] * 2
+    assert [line["rounds"] for line in lines] == ["2"] * len(METHODS) + ["4"] * 2
+
+
+def test_every_method_sees_as_many_examples(finished):
+    """b positives and m others, or b + m."""
+    for line in read_csv(finished / "table.csv"):
+        outer, inner = int(line["samples ξ"]), int(line["samples η"])
+        ranks = any(line["method"].startswith(method) for method in OURS)
+        assert (outer + inner if ranks else outer) == int(line["rounds"]) * 6 * 2
+
+
+def test_every_method_was_tried_as_often_and_the_best_by_validation_is_reported(finished):
+    tried = read_csv(finished / "trials.csv")
+    assert [row["algorithm"] for row in tried] == [method for method in METHODS for _ in range(4)]
+    for method in METHODS:
+        mine = [row for row in tried if row["algorithm"] == method]
+        best = min(mine, key=lambda row: float(row["minus_validation_ap"]))
+        (line,) = [row for row in read_csv(finished / "table.csv") if row["method"] == method]
+        assert f"learning rate {float(best['learning_rate']):.3g}, clip {float(best['clip']):.3g}" in line["settings"]
+
+
+def test_test_data_decide_nothing(finished):
+    """Who runs for longer is chosen by validation data."""
+    metrics = read_csv(finished / "metrics.csv")
+    longer = {row["algorithm"].removesuffix(" on digits, 4 steps") for row in metrics if row["round"] == "4"}
+
+    def validated(method):
+        what = METHODS[method]
+        task = PROBLEMS[what.problem](data="digits", clients=2, removed=0.8, **dict(what.options))
+        place = finished / "checkpoints" / _as_file_name(f"{method} on digits")
+        models = [trace.last for part in place.iterdir() for trace in checkpoint.newest(part).traces]
+        assert len(models) == 2
+        return fmean(task.problem.evaluate(x, task.validation)["average_precision"] for x in models)
+
+    for side in (OURS, OTHERS):
+        assert max(side, key=validated) in longer
+
+
+def test_interrupted_and_resumed_it_ends_the_same(finished, tmp_path):
+    with pytest.MonkeyPatch.context() as patch:
+        interrupt_after(patch, rounds=1, unit="CODA+ on digits")
+        folder = run("reproduce", "table2", out=tmp_path, code=INTERRUPTED)
+    assert call("resume", folder).code == FINE
+    (folder / "reproduction.md").unlink()  # names the seconds of computing
+    expected = contents(finished)
+    expected.pop("reproduction.md")
+    assert contents(folder) == expected
+
+
+def test_quick_is_of_embedded_data_and_tries_nothing():
+    quick, whole = table2.settings(True), table2.settings(False)
+    assert quick.keys() == whole.keys()
+    assert quick["data"] == ["digits"]
+    assert not quick["trial_turns"]
+    assert len(quick["rates"]) == 1
+    assert whole["data"] == ["mnist", "cifar10"]
+    assert whole["trial_seed"] not in whole["seeds"]
+    assert len(whole["seeds"]) >= 3
+    for data in whole["data"]:
+        assert whole["rounds"][data] < whole["long_rounds"][data]
+
+
+def test_without_a_choice_nothing_is_tried(tmp_path, monkeypatch):
+    config = table2.settings(True) | TINY | {"trial_turns": 0, "rates": [0.3], "long_rounds": {"digits": 0}}
+    monkeypatch.setitem(EXPERIMENTS, "table2", EXPERIMENTS["table2"]._replace(settings=lambda quick: config))
+    folder = run("reproduce", "table2", "--quick", out=tmp_path)
+    document = (folder / "reproduction.md").read_text()
+    assert "quick version: too short" in document
+    assert "Not tuned: rate 0.3" in document
+    assert not list((folder / "checkpoints").glob("trial*"))
+    assert not (folder / "table2-long.png").exists()
+
+
+# ------------------------------------------------------------------------------- results made by hand
+
+NOISE = [-0.01, 0.0, 0.01]
+"""Of a seed, the same for all methods: seed by seed nothing is left of it."""
+AHEAD = {"FCSG": 0.8, "FCSG-M": 0.85, "Acc-FCSG-M": 0.9, "FedAvg": 0.6, "FedAvg, weighted": 0.65, "CODA+": 0.7}
+
+
+def statement(noise=NOISE, **changes):
+    levels = AHEAD | {name.replace("_", "-"): value for name, value in changes.items()}
+    precision = {method: [level + part for part in noise] for method, level in levels.items()}
+    (found,) = rare_positives.check({"mnist": precision})
+    return found
+
+
+def test_ahead_is_ahead():
+    found = statement()
+    assert found.holds
+    assert found.measured.startswith("Acc-FCSG-M 0.9000; FCSG-M 0.8500; FCSG 0.8000; CODA+ 0.7000")
+
+
+def test_one_of_the_family_behind_is_enough_to_fail():
+    assert not statement(FCSG=0.69).holds
+
+
+def test_so_is_an_interval_that_reaches_zero():
+    precision = {method: [level] * 3 for method, level in AHEAD.items()}
+    precision["Acc-FCSG-M"] = [0.5, 0.9, 1.3]
+    (found,) = rare_positives.check({"mnist": precision})
+    assert not found.holds
+
+
+def test_the_papers_numbers_are_beside_ours():
+    for data in ("mnist", "cifar10"):
+        assert rare_positives.PAPER[data].keys() == METHODS.keys() - {"FedAvg, weighted"}
