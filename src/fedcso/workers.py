@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-
 _TRIM, _MMAP = -1, -3
 """glibc's M_TRIM_THRESHOLD and M_MMAP_THRESHOLD: how much must be free, or asked for, before the system is involved."""
 _AT_LEAST = 1 << 30
