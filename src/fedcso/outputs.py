@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from safetensors.torch import save as save_tensors
 
-from fedcso import figures, precision_recall, report, results
+from fedcso import charts, figures, precision_recall, report, results
 from fedcso.collapse import collapse
 from fedcso.delivery import as_onnx, loading_example
 from fedcso.errors import FedcsoError
@@ -92,8 +92,10 @@ def write_report(
         folder.write(f"{name}.pdf", figures.render(figure, "pdf"))
     kept = folder.path / "notes.txt"
     notes = [*(kept.read_text().splitlines() if kept.is_file() else []), *_collapses(rows)]
-    clients = results.client_summary(table_in(folder.path / "clients.csv"))
-    html = report.page(title, images, table, folder.config(), folder.environment(), notes, {"Clients": clients})
+    clients = table_in(folder.path / "clients.csv")
+    more = {"Clients": results.client_summary(clients)}
+    drawn = charts.charts(rows, ranked, clients)
+    html = report.page(title, images, table, folder.config(), folder.environment(), notes, more, drawn)
     folder.write("report.html", html)
     return table
 

@@ -1,4 +1,4 @@
-"""One self-contained page per run: figures, table, settings, costs, environment."""
+"""One self-contained page per run: curves to play with, tables, settings, environment; it loads nothing."""
 
 import base64
 import json
@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from fedcso.results import cell
 
@@ -22,17 +23,28 @@ def page(
     environment: dict[str, Any],
     notes: Sequence[str] = (),
     more: Mapping[str, Sequence[dict[str, Any]]] = MappingProxyType({}),
+    charts: Mapping[str, Any] = MappingProxyType({"charts": []}),
 ) -> str:
-    """The report as HTML; figures are (caption, PNG) and stand inside the page; `more` tables follow by heading."""
+    """The report as HTML; figures are (caption, PNG) and stand inside the page; `more` tables follow by heading.
+
+    `charts` are drawn by the page itself, which then shows the figures only where scripts are not allowed.
+    """
     return _PAGES.get_template("report.html").render(
         title=title,
         figures=[(caption, base64.b64encode(png).decode()) for caption, png in figures],
         table=_cells(table),
         more={heading: _cells(rows) for heading, rows in more.items() if rows},
         notes=notes,
+        charts=charts,
+        json=_in_script(dict(charts)),
         config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
         environment=json.dumps(environment, indent=2),
     )
+
+
+def _in_script(data: Any) -> Markup:
+    """JSON that can't end the element it stands in, whatever somebody called a method or a client."""
+    return Markup(json.dumps(data, allow_nan=False).replace("<", "\\u003c"))
 
 
 def _cells(table: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:

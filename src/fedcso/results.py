@@ -97,9 +97,14 @@ def client_rows(results: Results, seeds: Sequence[int], task: Task, measure: boo
     return rows
 
 
+def telling_metric(rows: Sequence[dict[str, Any]]) -> str | None:
+    """The first of the usual metrics that some rows have."""
+    return next((name for name in TITLES if any(name in row for row in rows)), None)
+
+
 def client_summary(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """One row per client: its size, and every method's most telling metric there, mean over seeds."""
-    metric = next((name for name in TITLES if any(name in row for row in rows)), None)
+    metric = telling_metric(rows)
     table: dict[Any, dict[str, Any]] = {}
     for row in rows:
         line = table.setdefault(row["client"], {"client": str(row["client"]), "examples": row["size"]})
