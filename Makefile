@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test lint types tests bench format clean
+.PHONY: run test lint types tests docs bench format clean
 
 run: $(VENV)/.installed
 	$(BIN)/fedcso run invariant_logistic
@@ -21,6 +21,10 @@ types: $(VENV)/.installed-dev
 
 tests: $(VENV)/.installed-dev
 	$(BIN)/pytest -n 2
+
+docs: $(VENV)/.installed-dev
+	$(BIN)/python -m sphinx -q -W -b html docs docs/_build
+	@echo 'docs/_build/index.html'
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.invariant_logistic

@@ -17,6 +17,7 @@ from fedcso.engines.stacked import run_grid
 from fedcso.plan import Plan
 from fedcso.problems import PROBLEMS
 from fedcso.tree import is_finite
+from tests.examples import example
 from tests.helpers import (
     CASES,
     CLEARLY,
@@ -43,9 +44,12 @@ PLANS = {
     "two_by_size": Plan(**SIZES, weights="size", participation=2),
 }
 
+OWN = {"own": example("own_algorithm").HeavyBall(learning_rate=0.05)}
+"""The example of a new method owes what the others owe."""
+
 EVERYWHERE = [
     pytest.param(algorithm, case, id=f"{where}-{name}")
-    for name, algorithm in SETTINGS.items()
+    for name, algorithm in (SETTINGS | OWN).items()
     for where, case in cases_for(algorithm).items()
 ]
 """Every algorithm on every problem it can be played on."""

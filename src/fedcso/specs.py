@@ -1,14 +1,12 @@
 """Names from a command line or a file, turned into objects: `FCSG-M(momentum=0.5)`, `my_file.py:my_task`."""
 
 import ast
-import importlib
-import importlib.util
-import sys
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from fedcso import own
 from fedcso.algorithm import Algorithm
 from fedcso.algorithms import ALGORITHMS
 from fedcso.errors import FedcsoError, InvalidValue, UnknownName
@@ -31,9 +29,9 @@ def algorithms(specs: Sequence[str], common: dict[str, Any]) -> dict[str, Algori
     for spec in specs:
         if spec in result:
             raise InvalidValue("algorithm", spec, "named once; write different settings as NAME(option=value)")
-        kind, own = parse_algorithm(spec)
+        kind, options = parse_algorithm(spec)
         known = hyper_parameters(kind)
-        result[spec] = kind(**{k: v for k, v in common.items() if k in known} | own)
+        result[spec] = kind(**{k: v for k, v in common.items() if k in known} | options)
         used |= common.keys() & set(known)
     for name in common.keys() - used:
         raise InvalidValue(name, common[name], f"left out: none of {', '.join(specs)} has it")
@@ -41,12 +39,9 @@ def algorithms(specs: Sequence[str], common: dict[str, Any]) -> dict[str, Algori
 
 
 def parse_algorithm(spec: str) -> tuple[type[Algorithm], dict[str, Any]]:
-    """`NAME` or `NAME(option=value, …)` as a class and its options."""
+    """`NAME` or `NAME(option=value, …)` as a class and its options; one's own NAME is `path.py:Name`."""
     name, bracket, rest = spec.partition("(")
-    by_lower = {known.lower(): known for known in ALGORITHMS}
-    if name.strip().lower() not in by_lower:
-        raise UnknownName("algorithm", name.strip(), ALGORITHMS)
-    kind = ALGORITHMS[by_lower[name.strip().lower()]]
+    kind = _kind(name.strip())
     if not bracket:
         return kind, {}
     try:
@@ -60,6 +55,19 @@ def parse_algorithm(spec: str) -> tuple[type[Algorithm], dict[str, Any]]:
         if option not in hyper_parameters(kind):
             raise UnknownName(f"option of {name.strip()}", option, hyper_parameters(kind))
     return kind, options
+
+
+def _kind(name: str) -> type[Algorithm]:
+    by_lower = {known.lower(): known for known in ALGORITHMS}
+    if name.lower() in by_lower:
+        return ALGORITHMS[by_lower[name.lower()]]
+    if ":" not in name:
+        raise UnknownName("algorithm", name, [*ALGORITHMS, "path.py:Name", "module:Name"])
+    found: Any = own.load("algorithm", name)
+    if not (is_dataclass(found) and isinstance(found, type) and issubclass(found, Algorithm)):
+        raise InvalidValue("algorithm", name, "a dataclass that is a fedcso.Algorithm")
+    kind: type[Algorithm] = found
+    return kind
 
 
 def parse_value(name: str, text: Any) -> Any:
@@ -121,57 +129,15 @@ def task_maker(name: str) -> TaskMaker:
     """
     if name in PROBLEMS:
         return PROBLEMS[name]
-    where, _, attribute = name.rpartition(":")
-    if not where:
+    if ":" not in name:
         raise UnknownName("problem", name, [*PROBLEMS, "path.py:name", "module:name"])
-    module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
-    if not hasattr(module, attribute):
-        names = [key for key in vars(module) if not key.startswith("_")]
-        raise UnknownName(f"name in {where}", attribute, names)
-    found = getattr(module, attribute)
+    found = own.load("problem", name)
     if isinstance(found, Task):
         return lambda: found
     if not callable(found):
         raise InvalidValue("problem", name, "a fedcso.Task, or a function that returns one")
     maker: TaskMaker = found
     return maker
-
-
-def _load_module(name: str) -> Any:
-    sys.path.insert(0, "")
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise FedcsoError(f"problem: module {name!r} can't be imported: {error}") from error
-    finally:
-        sys.path.remove("")
-
-
-def _load_file(path: Path) -> Any:
-    if not path.is_file():
-        raise FedcsoError(f"problem: there is no file {path}")
-    name = f"fedcso_own_{path.stem}"  # not the bare stem: an own statistics.py must not hide Python's
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None  # a .py file always has a spec and a loader
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        line = _line_in(path, error)
-        raise FedcsoError(f"problem: {path}{line} raised {type(error).__name__}: {error}") from error
-    return module
-
-
-def _line_in(path: Path, error: BaseException) -> str:
-    """Where in the user's file it happened."""
-    trace, line = error.__traceback__, ""
-    while trace:
-        if Path(trace.tb_frame.f_code.co_filename).resolve() == path.resolve():
-            line = f", line {trace.tb_lineno},"
-        trace = trace.tb_next
-    return line
 
 
 def make_task(maker: TaskMaker, options: dict[str, Any], name: str = "problem") -> Task:
@@ -182,7 +148,9 @@ def make_task(maker: TaskMaker, options: dict[str, Any], name: str = "problem") 
         raise
     except Exception as error:
         path = Path(name.rpartition(":")[0] or name)
-        raise FedcsoError(f"problem: {name}{_line_in(path, error)} raised {type(error).__name__}: {error}") from error
+        raise FedcsoError(
+            f"problem: {name}{own.line_in(path, error)} raised {type(error).__name__}: {error}"
+        ) from error
     if not isinstance(task, Task):
         raise InvalidValue("problem", type(task).__name__, "a fedcso.Task, or a function that returns one")
     return task

@@ -1,0 +1,38 @@
+"""Sphinx: Markdown pages by MyST, the look by Furo, the API from docstrings."""
+
+import fedcso
+
+project = "fedcso"
+author = "The fedcso developers"
+version = release = fedcso.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
+myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_heading_anchors = 3
+html_theme = "furo"
+html_title = "fedcso"
+exclude_patterns = ["_build"]
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+suppress_warnings = ["myst.xref_missing"]  # links to files outside docs/, which a test follows
+
+
+def setup(app: object) -> None:
+    """Docstrings are plain text with formulas set off by indentation: shown as they are, line by line."""
+    app.connect("autodoc-process-docstring", _as_written)  # type: ignore[attr-defined]
+
+
+def _as_written(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    if lines:
+        lines[:] = [f"| {line}" if line.strip() else "" for line in map(_escaped, lines)]
+
+
+def _escaped(line: str) -> str:
+    """Nothing in it is markup but `names`."""
+    kept, parts = len(line) - len(line.lstrip()), line.lstrip().split("`")
+    if len(parts) % 2 == 0:  # a name that is broken over two lines
+        parts = ["`".join(parts)]
+    for i, part in enumerate(parts):
+        plain = "".join(f"\\{sign}" if sign in "\\*`_|<>:" else sign for sign in part)
+        parts[i] = f"\\ ``{part}``\\ " if i % 2 else plain
+    return "\u00a0" * kept + "".join(parts)

@@ -1,0 +1,74 @@
+"""The documentation builds without a warning, its code runs, and nothing public is missing from it."""
+
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fedcso
+from fedcso.algorithms import ALGORITHMS
+from fedcso.cli import COMMANDS
+from fedcso.problems import PROBLEMS
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+BLOCKS = {page: re.findall(r"^```python\n(.*?)^```", page.read_text(), re.S | re.M) for page in PAGES}
+API = (ROOT / "docs" / "api.md").read_text()
+
+
+def name_of(page):
+    return page.relative_to(ROOT / "docs").as_posix()
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    pytest.importorskip("sphinx", reason="needs Sphinx: pip install 'fedcso[docs]'")
+    folder = tmp_path_factory.mktemp("docs")
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", ROOT / "docs", folder],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_it_builds_without_a_warning(built):
+    for page in PAGES:
+        assert (built / name_of(page)).with_suffix(".html").is_file()
+
+
+def test_every_public_object_is_in_the_api(built):
+    html = (built / "api.html").read_text()
+    for name in fedcso.__all__:
+        thing = getattr(fedcso, name)
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            assert f'id="{thing.__module__}.{thing.__qualname__}"' in html, name
+
+
+@pytest.mark.parametrize("kind", [*ALGORITHMS.values(), *PROBLEMS.values()], ids=[*ALGORITHMS, *PROBLEMS])
+def test_every_method_and_problem_is_in_the_api(kind):
+    assert f".. automodule:: {kind.__module__}\n" in API
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if BLOCKS[page]], ids=name_of)
+def test_the_code_of_a_page_runs_from_top_to_bottom(page):
+    code = "\n".join(BLOCKS[page])
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_to_files_that_are_there(page):
+    for path in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+        assert (page.parent / path).is_file(), path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_are_those_there_are(page):
+    for command in re.findall(r"^(?:`)?fedcso (\S+)", page.read_text(), re.M):
+        assert command in COMMANDS, command
