@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test lint types tests docs bench format clean
+.PHONY: run test lint types tests docs dist bench format clean
 
 run: $(VENV)/.installed
 	$(BIN)/fedcso run invariant_logistic
@@ -25,6 +25,11 @@ tests: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-dev
 	$(BIN)/python -m sphinx -q -W -b html docs docs/_build
 	@echo 'docs/_build/index.html'
+
+dist: $(VENV)/.installed-dev
+	rm -rf dist
+	$(BIN)/python -m build --quiet --outdir dist
+	@ls dist
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.invariant_logistic
