@@ -65,7 +65,7 @@ def settings(shots: int, quick: bool) -> Config:
         "local_steps": 10,
         "rotations": False,
         "rounds": (8 if quick else 15) if shots == 1 else (6 if quick else 10),
-        "long_steps": 0 if quick else 800 if shots == 1 else 500,
+        "long_steps": 0 if quick else 800,
         "seeds": [0] if quick else [0, 1, 2],
         "evaluate_every": 2 if quick else 3,
         "curve_tasks": 60 if quick else 100,
