@@ -61,7 +61,10 @@ def read(
     extend(parser)
     if not arguments[0].startswith("-"):
         arguments = arguments[1:]
-    values = parser.parse_args(arguments).as_dict()
+    defaults = parser.get_defaults().as_dict()
+    given = parser.parse_args(arguments).as_dict()
+    # Nothing behind a name in a file (null) leaves that setting at its default.
+    values = {name: defaults.get(name) if value is None else value for name, value in given.items()}
     values.pop("config", None)
     if values["problem"] != problem:
         raise InvalidValue("problem", values["problem"], f"{problem!r}, as named first, or left out")
@@ -140,12 +143,12 @@ def _add_options(parser: Parser, command: str, problem: str, maker: TaskMaker) -
     group = parser.add_argument_group("how it is carried out")
     group.add_argument("--engine", choices=list(ENGINES), default="simulation", help="where clients live")
     group.add_argument("--estimator", choices=list(ESTIMATORS), default="plain", help="of the gradient")
-    group.add_argument("--device", default="cpu", help="torch device")
+    group.add_argument("--device", type=str, default="cpu", help="torch device")
     group.add_argument("--checkpoint_rounds", type=int, default=0, help="rounds between checkpoints; 0: by time")
     group.add_argument("--checkpoint_seconds", type=float, default=30.0, help="seconds between checkpoints")
     group.add_argument("--track", choices=list(TRACKERS), default="none", help="log to a tracker as well")
-    group.add_argument("--out", default="runs", help="where run folders go")
-    group.add_argument("--name", help="what the folder is called after; the problem by default")
+    group.add_argument("--out", type=str, default="runs", help="where run folders go")
+    group.add_argument("--name", type=str, help="what the folder is called after; the problem by default")
 
 
 def plan_of(config: Config) -> Plan:
