@@ -64,7 +64,7 @@ def read(
     defaults = parser.get_defaults().as_dict()
     given = parser.parse_args(arguments).as_dict()
     # Nothing behind a name in a file (null) leaves that setting at its default.
-    values = {name: defaults.get(name) if value is None else value for name, value in given.items()}
+    values: Config = {name: defaults.get(name) if value is None else value for name, value in given.items()}
     values.pop("config", None)
     if values["problem"] != problem:
         raise InvalidValue("problem", values["problem"], f"{problem!r}, as named first, or left out")
