@@ -24,6 +24,8 @@ def hyper_parameters(kind: type[Algorithm]) -> list[str]:
 
 def algorithms(specs: Sequence[str], common: dict[str, Any]) -> dict[str, Algorithm]:
     """Methods by the way they were asked for; `common` settings go to every method that has them."""
+    if not specs:
+        raise InvalidValue("algorithm", [], "at least one method (fedcso list algorithms)")
     result: dict[str, Algorithm] = {}
     used: set[str] = set()
     for spec in specs:
