@@ -29,7 +29,7 @@ def _as_written(app: object, what: str, name: str, thing: object, options: objec
 
 def _escaped(line: str) -> str:
     """Nothing in it is markup but `names`."""
-    kept, parts = len(line) - len(line.lstrip()), line.lstrip().split("`")
+    kept, parts = len(line) - len(line.lstrip()), line.lstrip().replace("``", "`").split("`")
     if len(parts) % 2 == 0:  # a name that is broken over two lines
         parts = ["`".join(parts)]
     for i, part in enumerate(parts):
