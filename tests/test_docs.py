@@ -64,7 +64,8 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_to_files_that_are_there(page):
-    for path in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M)
+    for path in re.findall(r"\]\((?!https?:)([^)#]+)", text):
         assert (page.parent / path).is_file(), path
 
 
