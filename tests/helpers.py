@@ -27,7 +27,7 @@ from fedcso.algorithms import (
 )
 from fedcso.engines import reference, stacked, threads
 from fedcso.errors import FedcsoError, InvalidValue
-from fedcso.estimator import plain
+from fedcso.estimator import Estimator, plain
 from fedcso.plan import Plan
 from fedcso.problem import Batch, Problem
 from fedcso.problems import AUPRC, AUROC, Classification, CrossEntropy, InvariantLogistic, NestedQuadratic
@@ -285,6 +285,7 @@ def play(engine: str, algorithm: Algorithm, case: Case, plan: Plan, seed: int = 
     return ENGINES[engine](algorithm, case.problem, case.clients, plan, seed, test=case.test, **options)
 
 
+@Estimator
 def differentiated(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
     """The plain estimator under another name, for which no closed form is used."""
     return plain(problem, x, batch)

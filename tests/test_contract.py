@@ -14,6 +14,8 @@ import pytest
 from fedcso.algorithms import ALGORITHMS
 from fedcso.engine import Progress
 from fedcso.engines.stacked import run_grid
+from fedcso.errors import FedcsoError
+from fedcso.estimators import ESTIMATORS
 from fedcso.plan import Plan
 from fedcso.problems import PROBLEMS
 from fedcso.tree import is_finite
@@ -84,13 +86,13 @@ def test_every_problem_has_a_case():
     assert PROBLEMS.keys() - {"maml", "pretraining"} <= (CASES | FINITE | SADDLES).keys()
 
 
-def assert_engines_agree(algorithm, case, plan):
+def assert_engines_agree(algorithm, case, plan, **options):
     """All that can play the method play as the plain loop does; returns how that is."""
-    expected = play("reference", algorithm, case, plan)
+    expected = play("reference", algorithm, case, plan, **options)
     assert is_finite(expected.shared)
     if algorithm.stacks:
-        assert_same_run(play("stacked", algorithm, case, plan), expected)
-    assert_same_run(play("threads", algorithm, case, plan, workers=2), expected, tolerance=0.0)
+        assert_same_run(play("stacked", algorithm, case, plan, **options), expected)
+    assert_same_run(play("threads", algorithm, case, plan, workers=2, **options), expected, tolerance=0.0)
     return expected
 
 
@@ -147,3 +149,37 @@ def test_engines_agree_on_whom_they_drop_and_how_these_come_back(algorithm):
     case = Case(problem, problem.points((3, 5, 4, 6)))
     plan = Plan(**SIZES | {"rounds": 8}, participation=3, on_nonfinite="drop")
     assert assert_engines_agree(algorithm, case, plan).dropped
+
+
+ESTIMATED = {name: SETTINGS[name] for name in ("FCSG", "Acc-FCSG-M", "SCAFFOLD", "BSpiderBoost")}
+"""Methods that move by ∇F̂, one that looks at a batch twice among them."""
+
+
+@pytest.mark.parametrize("algorithm", ESTIMATED.values(), ids=ESTIMATED)
+@pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
+@pytest.mark.parametrize("where", ["nested_quadratic", "invariant_logistic_unlike", "classification", "auprc"])
+def test_engines_agree_with_every_estimator_and_on_what_it_costs(algorithm, estimator, where):
+    plan = Plan(**SIZES | {"inner_batch": 4}, participation=2)
+    case, plan = for_method(algorithm, (CASES | FINITE)[where], plan)
+    found = assert_engines_agree(algorithm, case, plan, estimator=estimator)
+    grid = run_grid([algorithm, smaller(algorithm, 0.5)], case.problem, case.clients, plan, [0, 5], estimator=estimator)
+    assert grid[0][0].costs == found.costs
+    assert_same_run(
+        grid[1][1], play("reference", smaller(algorithm, 0.5), case._replace(test=None), plan, 5, estimator=estimator)
+    )
+
+
+@pytest.mark.parametrize("name", [name for name, one in SETTINGS.items() if one.tracks])
+def test_a_method_that_tracks_the_inner_value_takes_no_other_estimator(name):
+    with pytest.raises(FedcsoError, match="tracks the inner value"):
+        play("reference", SETTINGS[name], FINITE["few_points"], PLANS["everyone"], estimator=ESTIMATORS["mean_outside"])
+
+
+def test_methods_that_track_are_those_that_ask_for_the_inner_value():
+    assert {name for name, one in SETTINGS.items() if one.tracks} == {
+        "Local-SCGD",
+        "Local-SCGDM",
+        "SOX",
+        "MOML",
+        "SOAP",
+    }

@@ -10,6 +10,7 @@ import torch
 from fedcso.algorithms import BSGD, FCSG, FCSGM, BSpiderBoost
 from fedcso.engine import Job
 from fedcso.errors import InvalidValue
+from fedcso.estimator import Estimator
 from fedcso.plan import Plan
 from fedcso.problems import InvariantLogistic
 from tests.helpers import (
@@ -62,6 +63,7 @@ def test_train_loss_is_the_mean_over_the_steps_of_the_round(engine):
     case = nested_quadratic(clients=1)
     losses = []
 
+    @Estimator
     def remember(problem, x, batch):
         values = 0.5 * (batch.eta.mean(-2) * x - batch.xi).square().sum(-1)
         losses.append(values.detach())

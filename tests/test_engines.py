@@ -18,6 +18,7 @@ from fedcso.engines import simulation, stacked, threads
 from fedcso.engines.reference import ClientByClient
 from fedcso.engines.stacked import Stacked, run_grid
 from fedcso.errors import FedcsoError, InvalidValue, NonFinite
+from fedcso.estimator import Estimator
 from fedcso.plan import Plan
 from fedcso.problems import Classification, InvariantLogistic, NestedQuadratic
 from fedcso.tree import is_finite
@@ -95,6 +96,7 @@ def test_engines_agree_on_rounds_whose_samples_come_in_portions():
 
 @every_engine
 def test_another_estimator_is_used_if_asked_for(engine):
+    @Estimator
     def doubled(problem, x, batch):
         return 2 * differentiated(problem, x, batch)
 
@@ -297,6 +299,7 @@ def test_what_can_not_be_batched_gets_threads():
 
 
 def test_an_estimator_that_can_not_be_batched_gets_threads():
+    @Estimator
     def looks_at_values(problem, x, batch):
         losses = differentiated(problem, x, batch)
         return losses if losses.sum() >= 0 else -losses

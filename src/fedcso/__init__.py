@@ -7,7 +7,8 @@ from fedcso.algorithms import ALGORITHMS
 from fedcso.costs import Costs
 from fedcso.engine import Job, Progress, Snapshot
 from fedcso.errors import FedcsoError, InvalidValue, NonFinite, UnknownName
-from fedcso.estimator import Oracle, mean_outside, plain
+from fedcso.estimator import Estimator, Oracle, mean_outside, plain
+from fedcso.estimators import ESTIMATORS
 from fedcso.models import Functional
 from fedcso.plan import Plan
 from fedcso.problem import Batch, Problem, ascend, per_sample
@@ -18,10 +19,12 @@ from fedcso.trace import Trace
 
 __all__ = [
     "ALGORITHMS",
+    "ESTIMATORS",
     "PROBLEMS",
     "Algorithm",
     "Batch",
     "Costs",
+    "Estimator",
     "FedcsoError",
     "Functional",
     "InvalidValue",

@@ -49,6 +49,9 @@ class Algorithm(ABC):
     stacks: ClassVar[bool] = True
     """False if clients' states differ in shape or are too large, so that they can't be stacked along leading axes."""
 
+    tracks: ClassVar[bool] = False
+    """True if the inner value ĝ is tracked over steps instead of being estimated anew: no estimator is used then."""
+
     def init(self, x: Tree) -> dict[str, Tree]:
         """What the server sends first."""
         return {"x": x}

@@ -54,6 +54,10 @@ class Job:
                 "participation", self.plan.participation, f"at most the {len(able)} clients there are to train"
             )
         self.algorithm.check(self.plan, self.problem, self.clients)
+        self.estimator.check(self.plan.inner_batch)
+        if self.algorithm.tracks and self.estimator is not plain:
+            method = type(self.algorithm).__name__
+            raise FedcsoError(f"estimator: {method} tracks the inner value and uses no other estimator than 'plain'")
 
     def participants(self, round: int) -> list[int]:
         """Which clients take part in a round, in ascending order."""

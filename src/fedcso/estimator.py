@@ -3,11 +3,12 @@
     F̂(x; ξ, B) = f_ξ( (1/m) Σ_j g_{η_j}(x, ξ) ),     ∇F̂ = ( (1/m) Σ_j ∇g )ᵀ ∇f( (1/m) Σ_j g )
 
 The mean over η is INSIDE f. Its bias is at most L_g S_f σ_g / √m (Lemma A.2), and of order 1/m where
-f is twice differentiable.
+f is twice differentiable. Estimators with less bias for the same samples are in `fedcso.estimators`.
 """
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch.func import vmap
@@ -16,38 +17,78 @@ from fedcso.costs import Costs
 from fedcso.problem import Batch, Problem, has_closed_form, unbounded
 from fedcso.tree import Tree, Weight, add_scaled, leaves, map_leaves, norm, to_device, unflatten_like
 
-Estimator = Callable[[Problem, Tree, Batch], torch.Tensor]
-"""(problem, x, batch) -> b losses, one per ξ, whose gradients in x are the estimates of ∇F."""
-
 Watch = Callable[[torch.Tensor, Tree], None]
 """Shown every loss and gradient that an oracle computes."""
-
-
-def plain(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
-    """F̂ of equation (4)."""
-    return problem.outer(problem.inner(x, batch.xi, batch.eta), batch.xi)
-
-
-def mean_outside(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
-    """(1/m) Σ_j f_ξ( g_{η_j}(x, ξ) ): the WRONG objective, kept to show what the mistake costs.
-
-    Its bias does not fall with m. Every η_j goes with a ξ of its own, as if each were the only one.
-    """
-    b = leaves(batch.xi)[0].shape[0]
-    m = leaves(batch.eta)[0].shape[1]
-    xi = map_leaves(lambda leaf: leaf.repeat_interleave(m, 0), batch.xi)
-    eta = map_leaves(lambda leaf: leaf.expand(b, *leaf.shape[1:]).reshape(b * m, 1, *leaf.shape[2:]), batch.eta)
-    return plain(problem, x, Batch(xi, eta)).reshape(b, m).mean(1)
-
-
-ESTIMATORS: dict[str, Estimator] = {"plain": plain, "mean_outside": mean_outside}
-"""Every estimator by name."""
 
 
 def sample(problem: Problem, data: Any, rng: torch.Generator, steps: int, b: int, m: int) -> Batch:
     """Samples for `steps` local steps of b outer and, for each of these, m inner samples."""
     xi = problem.sample_outer(data, rng, (steps, b))
     return Batch(xi, problem.sample_inner(data, rng, xi, m))
+
+
+class Drawn(NamedTuple):
+    """Samples for several local steps (the leading axis of all leaves), and how many there are."""
+
+    batch: Batch
+    costs: Costs
+
+
+def draw_alike(problem: Problem, data: Any, rng: torch.Generator, steps: int, b: int, m: int) -> Drawn:
+    """The same number m of inner samples for every ξ."""
+    batch = sample(problem, data, rng, steps, b, m)
+    return Drawn(batch, Costs(outer_samples=steps * b, inner_samples=steps * problem.inner_samples(b, m)))
+
+
+def _any_size(inner_batch: int) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """How ∇F is estimated from samples; a function alone makes one: `@Estimator`.
+
+    - `losses(problem, x, batch)`: one loss for each ξ, whose mean estimates F and the gradient of whose
+      mean estimates ∇F. Any algorithm can use any estimator, and variance reduction stays right: ONE
+      batch, evaluated at TWO points.
+    - `draw(problem, data, rng, steps, b, m)`: what is drawn for it, and what that costs. All randomness
+      is drawn here, from the client's own stream, and becomes part of the batch; so all engines agree.
+    - `check(m)` refuses inner batch sizes that it can't be made of.
+    """
+
+    losses: Callable[[Problem, Tree, Batch], torch.Tensor]
+    draw: Callable[[Problem, Any, torch.Generator, int, int, int], Drawn] = draw_alike
+    check: Callable[[int], None] = _any_size
+
+    def __call__(self, problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
+        """The losses."""
+        return self.losses(problem, x, batch)
+
+
+@Estimator
+def plain(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
+    """F̂ of equation (4)."""
+    return problem.outer(problem.inner(x, batch.xi, batch.eta), batch.xi)
+
+
+@Estimator
+def mean_outside(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
+    """(1/m) Σ_j f_ξ( g_{η_j}(x, ξ) ): the WRONG objective, kept to show what the mistake costs.
+
+    Its bias does not fall with m. Every η_j goes with a ξ of its own, as if each were the only one.
+    """
+    singles = blocks(batch, 1)
+    return plain(problem, x, singles).reshape(leaves(batch.xi)[0].shape[0], -1).mean(1)
+
+
+def blocks(batch: Batch, size: int) -> Batch:
+    """The inner samples of each ξ cut into blocks of that size, each block with a copy of its ξ, in order."""
+    b = leaves(batch.xi)[0].shape[0]
+    inner = leaves(batch.eta)
+    count = inner[0].shape[1] // size if inner else 1
+    xi = map_leaves(lambda leaf: leaf.repeat_interleave(count, 0), batch.xi)
+    eta = map_leaves(lambda leaf: leaf.expand(b, *leaf.shape[1:]).reshape(b * count, size, *leaf.shape[2:]), batch.eta)
+    return Batch(xi, eta)
 
 
 def _nothing(losses: torch.Tensor, gradient: Tree) -> None:
@@ -71,7 +112,7 @@ class Oracle:
         self.clip = clip
         self.outer_count: int | None = None
         """How many different ξ there are where the samples come from, for methods with a state for each."""
-        self._outer_samples = self._inner_samples = self._gradients = 0
+        self._drawn, self._gradients = Costs(), 0
         self._formula = estimator is plain and has_closed_form(problem)
         self._lead = 0
         self._lift: Callable[..., Any] = lambda fn, takes_batch=True: fn
@@ -89,36 +130,33 @@ class Oracle:
 
     def draw(self, data: Any, rng: torch.Generator, steps: int, b: int, m: int, device: str) -> Batch:
         """Samples for several steps of one client, counted."""
-        self.count_draw(steps, b, m)
+        drawn = self.estimator.draw(self.problem, data, rng, steps, b, m)
+        self._drawn += drawn.costs
         self.outer_count = self.problem.outer_count(data)
-        batch: Batch = to_device(sample(self.problem, data, rng, steps, b, m), device)
+        batch: Batch = to_device(drawn.batch, device)
         return batch
-
-    def count_draw(self, steps: int, b: int, m: int) -> None:
-        """Enter samples drawn elsewhere into the costs."""
-        self._outer_samples += steps * b
-        self._inner_samples += steps * self.problem.inner_samples(b, m)
 
     @property
     def costs(self) -> Costs:
-        """What was asked so far, counted for ONE client also in a cohort."""
-        return Costs(self._outer_samples, self._inner_samples, self._gradients)
+        """What was drawn and asked so far, counted for ONE client also in a cohort."""
+        return self._drawn + Costs(gradients=self._gradients)
 
     def value(self, x: Tree, batch: Batch) -> torch.Tensor:
         """F̂ averaged over the batch's ξ, plus r(x)."""
-        losses: torch.Tensor = self._lift(self._value)(x, batch)
-        return losses
+        return self._each(x, batch).mean(-1)
 
     def value_and_grad(self, x: Tree, batch: Batch) -> tuple[torch.Tensor, Tree]:
         """F̂ + r and its gradient, averaged over the batch's ξ."""
         if self._formula:
             losses, gradient = self._lift(self._closed_form)(x, batch)
+            count = self._size(batch)
         else:
             point = _variable(x)
-            losses = self.value(point, batch)
+            each = self._each(point, batch)
+            losses, count = each.mean(-1), each.shape[-1]
             gradient = _gradient(losses, point)
             losses = losses.detach()
-        return losses, self._accounted(losses, gradient, batch)
+        return losses, self._accounted(losses, gradient, count)
 
     def grad(self, x: Tree, batch: Batch) -> Tree:
         """∇F̂(x; ξ, B) + ∇r(x), averaged over the batch's ξ."""
@@ -143,7 +181,7 @@ class Oracle:
             )
             regular = self._lift(self.problem.regulariser, takes_batch=False)(point)
             gradient = _gradient(pulled_back + regular.sum(), point)
-            return self._accounted((losses + regular).detach(), gradient, batch)
+            return self._accounted((losses + regular).detach(), gradient, self._size(batch))
 
         found = map_leaves(torch.Tensor.detach, g_hat)
         return found if each else map_leaves(lambda leaf: leaf.mean(self._lead), found), chain
@@ -155,14 +193,22 @@ class Oracle:
             return moved
         return self._lift(self.problem.project, takes_batch=False)(moved)
 
-    def _value(self, x: Tree, batch: Batch) -> torch.Tensor:
-        return self.estimator(self.problem, x, batch).mean(-1) + self.problem.regulariser(x)
+    def _each(self, x: Tree, batch: Batch) -> torch.Tensor:
+        """F̂ + r for each ξ."""
+        losses: torch.Tensor = self._lift(self._penalised)(x, batch)
+        return losses
+
+    def _penalised(self, x: Tree, batch: Batch) -> torch.Tensor:
+        return self.estimator(self.problem, x, batch) + self.problem.regulariser(x).unsqueeze(-1)
 
     def _closed_form(self, x: Tree, batch: Batch) -> tuple[torch.Tensor, Tree]:
         return self.problem.closed_form(x, batch.xi, batch.eta)
 
-    def _accounted(self, losses: torch.Tensor, gradient: Tree, batch: Batch) -> Tree:
-        self._gradients += leaves(batch.xi)[0].shape[1 if self._lead else 0]
+    def _size(self, batch: Batch) -> int:
+        return int(leaves(batch.xi)[0].shape[1 if self._lead else 0])
+
+    def _accounted(self, losses: torch.Tensor, gradient: Tree, count: int) -> Tree:
+        self._gradients += count
         self.watch(losses, gradient)
         return shortened(gradient, self.clip, self._lead) if self.clip else gradient
 

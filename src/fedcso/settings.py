@@ -14,7 +14,7 @@ from fedcso.algorithm import Algorithm
 from fedcso.algorithms import ALGORITHMS
 from fedcso.engines import ENGINES
 from fedcso.errors import FedcsoError, InvalidValue, require, require_count
-from fedcso.estimator import ESTIMATORS
+from fedcso.estimators import ESTIMATORS
 from fedcso.folder import read_yaml
 from fedcso.parser import Parser, seeds
 from fedcso.plan import Plan

@@ -13,6 +13,7 @@ Li, Huang, On the Convergence of Local Stochastic Compositional Gradient Descent
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fedcso.algorithm import Algorithm, Schedule, State, at
 from fedcso.errors import require_fraction, require_positive
@@ -27,6 +28,7 @@ class LocalSCGD(Algorithm):
 
     learning_rate: Schedule = 0.01
     tracking: Schedule = 0.5
+    tracks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

@@ -12,6 +12,7 @@ Momentum, ICML 2022.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fedcso.algorithm import Algorithm, Schedule, State, at
 from fedcso.algorithms.local_scgd import track
@@ -28,6 +29,7 @@ class LocalSCGDM(Algorithm):
     learning_rate: Schedule = 0.01
     tracking: Schedule = 0.5
     momentum: Schedule = 0.1
+    tracks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

@@ -28,6 +28,7 @@ class SOAP(Algorithm):
     learning_rate: Schedule = 0.01
     tracking: Schedule = 0.5
     stacks: ClassVar[bool] = False
+    tracks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

@@ -37,6 +37,7 @@ class SOX(Algorithm):
     tracking: Schedule = 0.5
     momentum: Schedule = 0.1
     stacks: ClassVar[bool] = False
+    tracks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

@@ -15,7 +15,7 @@ from fedcso.commands.common import simple_parser
 from fedcso.datasets import CHARACTERS, DATASETS, IMAGES
 from fedcso.engines import ENGINES
 from fedcso.errors import UnknownName
-from fedcso.estimator import ESTIMATORS
+from fedcso.estimators import ESTIMATORS
 from fedcso.experiments import EXPERIMENTS
 from fedcso.problems import PROBLEMS
 from fedcso.schedules import SCHEDULES
@@ -37,7 +37,7 @@ TABLES: dict[str, tuple[Mapping[str, Any], Callable[[Any], str]]] = {
     "datasets": (DATASETS | IMAGES | CHARACTERS, _module_line),
     "experiments": (EXPERIMENTS, lambda experiment: experiment.title),
     "engines": (ENGINES, _module_line),
-    "estimators": (ESTIMATORS, _first_line),
+    "estimators": (ESTIMATORS, lambda estimator: _first_line(estimator.losses)),
     "schedules": (SCHEDULES, _first_line),
 }
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from fedcso import outputs, settings
 from fedcso.commands.common import carry_out, conclude, same_data
 from fedcso.engine import Job
-from fedcso.estimator import ESTIMATORS
+from fedcso.estimators import ESTIMATORS
 from fedcso.folder import RunFolder
 from fedcso.settings import Config
 from fedcso.study import Unit
@@ -54,10 +54,10 @@ def resume(folder: RunFolder, task: Task | None = None) -> int:
 
 
 def _units(config: Config, task: Task) -> list[Unit]:
-    plan = settings.plan_of(config)
+    plan, estimator = settings.plan_of(config), ESTIMATORS[config["estimator"]]
     units = []
     for name, algorithm in settings.algorithms_of(config).items():
-        Job(algorithm, task.problem, task.clients, plan)  # refuses what does not go together
+        Job(algorithm, task.problem, task.clients, plan, estimator=estimator)  # refuses what does not go together
         units.append(
             Unit(
                 name,
@@ -66,7 +66,7 @@ def _units(config: Config, task: Task) -> list[Unit]:
                 [algorithm],
                 config["seeds"],
                 test=task.test,
-                estimator=ESTIMATORS[config["estimator"]],
+                estimator=estimator,
                 engine=config["engine"],
                 device=config["device"],
             )

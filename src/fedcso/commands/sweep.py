@@ -22,7 +22,7 @@ from fedcso.algorithm import Algorithm
 from fedcso.commands.common import carry_out, conclude, same_data, show
 from fedcso.engine import Job
 from fedcso.errors import FedcsoError, InvalidValue, UnknownName, require_count
-from fedcso.estimator import ESTIMATORS
+from fedcso.estimators import ESTIMATORS
 from fedcso.folder import RunFolder
 from fedcso.metrics import HIGHER_IS_BETTER, evaluate, mean_and_interval
 from fedcso.parser import Parser, seeds
@@ -57,8 +57,10 @@ def _check(config: Config, task: Task) -> None:
     if config["search"]:
         require_optuna()
         tried += [algorithm for spec in config["algorithm"] for algorithm in _corners(config, spec)]
+    plan = settings.plan_of(config)
     for algorithm in tried:
-        Job(algorithm, task.problem, task.clients, settings.plan_of(config))  # refuses what does not go together
+        # Refuses what does not go together.
+        Job(algorithm, task.problem, task.clients, plan, estimator=ESTIMATORS[config["estimator"]])
     x = task.problem.init(stream(0, START, 0))
     weights = [1.0] * len(task.clients)
     (metrics,) = evaluate(task.problem, [x], task.validation, task.clients, weights)

@@ -14,9 +14,10 @@ import torch
 
 from fedcso.algorithm import Algorithm, State, grid
 from fedcso.client import local_round, portions
+from fedcso.costs import Costs
 from fedcso.engine import Job, OnRound, Report, Snapshot, communication, drive, no_one_left, only
 from fedcso.errors import FedcsoError, NonFinite
-from fedcso.estimator import Estimator, Oracle, plain, sample
+from fedcso.estimator import Estimator, Oracle, plain
 from fedcso.plan import Plan
 from fedcso.problem import Problem, steps_of, unbounded
 from fedcso.streams import stream
@@ -70,13 +71,11 @@ def run_grid(
 
 def possible(algorithm: Algorithm, problem: Problem, clients: Sequence[Any], estimator: Estimator = plain) -> bool:
     """True if method and problem can deal with many clients at once."""
-    if not algorithm.stacks:
-        return False
-    if problem.broadcasts and estimator is plain:
-        return True
+    if not algorithm.stacks or (problem.broadcasts and estimator is plain):
+        return algorithm.stacks
     # Not every forward pass can be batched by vmap (one that looks at a value can't): trying tells.
     data = next((data for data in clients if problem.trains(data)), clients[0])
-    (batch,) = steps_of(sample(problem, data, stream(0, 0, 0), 1, 1, 2), 1)
+    (batch,) = steps_of(estimator.draw(problem, data, stream(0, 0, 0), 1, 1, 2).batch, 1)
     x = problem.init(stream(0, 0, 0))
     try:
         Oracle.cohort(problem, 1, estimator).grad(stack([stack([x])]), stack([batch]))
@@ -143,11 +142,11 @@ class Stacked:
                 probes.append(sum((_sum_from(leaf, 2) for leaf in leaves(gradient)), loss))
 
         oracle = Oracle.cohort(self.job.problem, self.shape[0], self.job.estimator, watch, self.job.plan.clip)
-        state, snapshots = self.local_steps(round, clients, oracle)
+        state, snapshots, drawn = self.local_steps(round, clients, oracle)
 
         cohort = (*self.shape, len(clients[0]))
         sent = _by_client(state.shared, cohort)
-        # Where x is free, a gradient that is not finite stays in it for good; a projection could hide it.
+        # Where x is free, a gradient that is not finite stays in it; a projection could hide it.
         healthy = torch.isfinite(torch.stack(probes)).all(0).reshape(cohort)
         for leaf in leaves(sent):
             healthy &= torch.isfinite(_sum_from(leaf, 3))
@@ -165,6 +164,7 @@ class Stacked:
         mean_losses = _mean(torch.stack(losses).mean(0).reshape(cohort), weights).flatten().tolist()
         outputs = {s: _mean(x, weights[:, s]) for s, x in snapshots.items()}
         counts = present.flatten().tolist()
+        samples = (healthy.cpu() * drawn.reshape(2, 1, *cohort[1:])).sum(-1).flatten(1).T.tolist()
         reports: list[Report | FedcsoError] = []
         for i, shared in enumerate(split(self.shared, self.shape)):
             g, s = divmod(i, self.shape[1])
@@ -176,7 +176,8 @@ class Stacked:
                     shared=shared,
                     participants=clients[s],
                     dropped=dropped[i],
-                    costs=oracle.costs * counts[i]
+                    costs=Costs(*samples[i])
+                    + oracle.costs * counts[i]
                     + communication(index(before, (g, s)), shared, len(clients[s]), counts[i]),
                     train_loss=mean_losses[i],
                     output=index(outputs[s], g) if s in outputs else None,
@@ -184,26 +185,29 @@ class Stacked:
             )
         return reports
 
-    def local_steps(self, round: int, clients: list[list[int]], oracle: Oracle) -> tuple[State, dict[int, Tree]]:
-        """q steps of every row, and, for seeds whose output step is among them, their models after it."""
+    def local_steps(
+        self, round: int, clients: list[list[int]], oracle: Oracle
+    ) -> tuple[State, dict[int, Tree], torch.Tensor]:
+        """q steps of every row, the models after their seeds' output step, numbers of outer and inner samples."""
         job, cohort = self.job, (*self.shape, len(clients[0]))
         rows = [(seed, client) for seed, some in zip(self.seeds, clients, strict=True) for client in some]
         generators = [stream(seed, client, round) for seed, client in rows]
         snapshots: dict[int, Tree] = {}
+        counts = torch.zeros(2, len(rows), dtype=torch.int64)
         state = self.receive(clients, cohort)
         for steps, b in portions(job, round):
             drawn = [
-                sample(job.problem, job.clients[client], rng, len(steps), b, job.plan.inner_batch)
+                job.estimator.draw(job.problem, job.clients[client], rng, len(steps), b, job.plan.inner_batch)
                 for (_, client), rng in zip(rows, generators, strict=True)
             ]
-            oracle.count_draw(len(steps), b, job.plan.inner_batch)
-            batch = to_device(stack(drawn, axis=1), job.device)
+            counts += torch.tensor([[one.costs.outer_samples, one.costs.inner_samples] for one in drawn]).T
+            batch = to_device(stack([one.batch for one in drawn], axis=1), job.device)
             for t, samples in zip(steps, steps_of(batch, len(steps)), strict=True):
                 state = self.algorithm.step(state, oracle, samples, t)
                 for s, output_step in enumerate(self.output_steps):
                     if t == output_step:
                         snapshots[s] = index(_by_client(state.shared["x"], cohort), (slice(None), s))
-        return self.algorithm.send(state, job.plan.steps(round)), snapshots
+        return self.algorithm.send(state, job.plan.steps(round)), snapshots, counts
 
     def receive(self, clients: list[list[int]], cohort: tuple[int, int, int]) -> State:
         """Every row takes up the server's message with the local state it has, if it has one."""
