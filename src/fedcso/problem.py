@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch.func import vmap
 
+from fedcso.constants import Constants
 from fedcso.delivery import Delivery
 from fedcso.tree import Tree, leaves, map_leaves, split
 
@@ -127,6 +128,14 @@ class Problem(ABC):
 
     def exact(self, x: Tree, clients: Sequence[Any], weights: Sequence[float]) -> tuple[Any, Tree] | None:
         """F(x) and ∇F(x) without sampling error, where they are known; else None."""
+        return None
+
+    def constants(self, x: Tree, clients: Sequence[Any], radius: float | None = None) -> Constants | None:
+        """The constants of Assumptions 1–3 for a run that starts at x and does not leave a ball, where they are known.
+
+        Each problem says which ball, and takes a radius of its own if none is given. None where they are not known:
+        `fedcso.assumptions` estimates them.
+        """
         return None
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 # Streams that belong to no client.
-SERVER, START, OUTPUT, DATA = -1, -2, -3, -4
+SERVER, START, OUTPUT, DATA, DIAGNOSIS, ASSUMPTIONS = -1, -2, -3, -4, -5, -6
 
 
 def stream(seed: int, client: int, round: int) -> torch.Generator:

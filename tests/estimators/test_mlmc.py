@@ -144,7 +144,7 @@ def test_m_must_be_a_power_of_two(estimator, m):
 @both
 def test_a_problem_that_draws_only_the_mean_is_refused(estimator):
     problem = InvariantLogistic(dimension=3, draw_mean=True)
-    with pytest.raises(FedcsoError, match="draws fewer.*draw_mean"):
+    with pytest.raises(FedcsoError, match=r"draws fewer.*draw_mean"):
         estimator.draw(problem, problem.clients(1)[0], stream(0, 0, 0), 9, 4, 8)
 
 

@@ -17,6 +17,7 @@ from typing import ClassVar
 
 import torch
 
+from fedcso.constants import Constants
 from fedcso.errors import require_count, require_positive
 from fedcso.problem import Problem
 from fedcso.streams import DATA, stream
@@ -91,6 +92,32 @@ class NestedQuadratic(Problem):
         """E ∇F̂(x) − ∇F(x) with m inner samples."""
         return self.noise**2 / m * x
 
+    def constants(self, x: torch.Tensor, clients: Sequence[torch.Tensor], radius: float | None = None) -> Constants:
+        """In closed form, on the ball of that radius around x* (1.5 ‖x_0 − x*‖ if not given).
+
+        The coordinates are problems of their own, whose bounds add up: S_f = 1, S_g = 0, L_g is the largest of the
+        coordinates' and L_f² their sum. L_f and L_g are fourth roots of FOURTH moments, because f and g see the same
+        η, which is not bounded: E η²y² ≤ √(E η⁴ E y⁴).
+        """
+        best = self.optimum(clients)
+        radius = 1.5 * float((x - best).norm()) if radius is None else radius
+        c, k = torch.stack(list(clients)), self.coupling
+        inner = (k * self.spread) ** 2 + self.noise**2
+        inner_slope = float(_fourth_root(1 + k * c, inner).max())
+        # y = η x* − ξ at the optimum, Gaussian too.
+        along = (1 + k * c) * best - c, ((k * best - 1) * self.spread) ** 2 + (self.noise * best) ** 2
+        residual = float(_fourth_root(*along).square().sum(-1).max().sqrt())
+        return Constants(
+            outer_smoothness=1.0,
+            outer_slope=residual + inner_slope * radius,
+            inner_smoothness=0.0,
+            inner_slope=inner_slope,
+            inner_noise=self.noise * (float(best.norm()) + radius),
+            gap=float(
+                self.exact(x, clients, [1.0] * len(clients))[0] - self.exact(best, clients, [1.0] * len(clients))[0]
+            ),
+        )
+
     def _moments(
         self, clients: Sequence[torch.Tensor], weights: Sequence[float]
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -101,6 +128,12 @@ class NestedQuadratic(Problem):
         square = (1 + k * c) ** 2 + (k * s) ** 2
         cross = c + k * (c**2 + s**2)
         return (share * square).sum(0), (share * cross).sum(0), (share * 0.5 * (c**2 + s**2)).sum(0)
+
+
+def _fourth_root(mean: torch.Tensor, variance: torch.Tensor | float) -> torch.Tensor:
+    """(E z⁴)^¼ of Gaussians z."""
+    fourth: torch.Tensor = mean**4 + 6 * mean**2 * variance + 3 * variance**2
+    return fourth**0.25
 
 
 def nested_quadratic(
