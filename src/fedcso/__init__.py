@@ -5,6 +5,7 @@ __version__ = "0.1.0"
 from fedcso.algorithm import Algorithm, State
 from fedcso.algorithms import ALGORITHMS
 from fedcso.costs import Costs
+from fedcso.diagnosis import Diagnosis, diagnose
 from fedcso.engine import Job, Progress, Snapshot
 from fedcso.errors import FedcsoError, InvalidValue, NonFinite, UnknownName
 from fedcso.estimator import Estimator, Oracle, mean_outside, plain
@@ -24,6 +25,7 @@ __all__ = [
     "Algorithm",
     "Batch",
     "Costs",
+    "Diagnosis",
     "Estimator",
     "FedcsoError",
     "Functional",
@@ -40,6 +42,7 @@ __all__ = [
     "Trace",
     "UnknownName",
     "ascend",
+    "diagnose",
     "mean_outside",
     "per_sample",
     "plain",

@@ -12,7 +12,7 @@ from fedcso.errors import FedcsoError, UnknownName
 from fedcso.parser import UsageError
 from fedcso.study import Interrupted
 
-COMMANDS = ("run", "resume", "report", "compare", "sweep", "reproduce", "theory", "list", "data", "doctor")
+COMMANDS = ("run", "resume", "report", "compare", "sweep", "reproduce", "theory", "diagnose", "list", "data", "doctor")
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 

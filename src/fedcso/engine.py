@@ -11,11 +11,12 @@ stands here. Every module in `fedcso.engines` exports
 import time
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import torch
 
+from fedcso import monitor
 from fedcso.algorithm import Algorithm
 from fedcso.costs import Costs
 from fedcso.errors import FedcsoError, InvalidValue, NonFinite, require, require_count
@@ -55,6 +56,10 @@ class Job:
             )
         self.algorithm.check(self.plan, self.problem, self.clients)
         self.estimator.check(self.plan.inner_batch)
+        self.estimator.check(self.plan.inner_batch_most or self.plan.inner_batch)
+        if self.plan.epsilon and type(self.problem).exact is Problem.exact:
+            name = type(self.problem).__name__
+            raise InvalidValue("epsilon", self.plan.epsilon, f"0: ∇F of {name} is not known exactly")
         if self.algorithm.tracks and self.estimator is not plain:
             method = type(self.algorithm).__name__
             raise FedcsoError(f"estimator: {method} tracks the inner value and uses no other estimator than 'plain'")
@@ -68,6 +73,12 @@ class Job:
         if self.plan.weights == "uniform":
             return [1.0] * len(clients)
         return [float(self.problem.size(self.clients[n])) for n in clients]
+
+    def resized(self, inner_batch: int) -> "Job":
+        """The same with another m."""
+        if inner_batch == self.plan.inner_batch:
+            return self
+        return replace(self, plan=replace(self.plan, inner_batch=inner_batch))
 
     def start(self) -> Tree:
         """x_0, on the device, inside X."""
@@ -110,6 +121,9 @@ class Rounds(Protocol):
     def load(self, state: dict[str, Tree]) -> None:
         """Go on from such a state."""
 
+    def resize(self, inner_batch: int) -> None:
+        """From now on draw so many inner samples for each ξ."""
+
 
 class Snapshot(NamedTuple):
     """A run between two rounds: with it, the rest comes out as if nothing had happened."""
@@ -139,16 +153,22 @@ def drive(rounds: Rounds, on_round: OnRound | None = None, start: Snapshot | Non
     """Play all rounds; between them evaluate, count, and keep the iterates that are to be reported."""
     jobs, plan = rounds.jobs, rounds.jobs[0].plan
     clock = time.perf_counter()
+    if plan.adaptive and len(jobs) > 1:
+        raise FedcsoError("runs that choose their own m (inner_batch_most) can't be played together, only one by one")
     if start is None:
         models = [job.start() for job in jobs]
         traces = [Trace(last=x, best=x, output=x, participation=[0] * len(jobs[0].clients)) for x in models]
-        _record(jobs, traces, 0, [float("nan")] * len(jobs), clock)
+        _record(rounds, traces, 0, [float("nan")] * len(jobs), clock)
     else:
         rounds.load(start.state)
         traces = [copy(trace) for trace in start.traces]  # the snapshot itself stays as it is
         rounds.failures |= {i: trace.failure for i, trace in enumerate(traces) if trace.failure}
         clock -= max(trace.rows[-1]["seconds"] for trace in traces)
+        if plan.adaptive:
+            rounds.resize(next(int(row["inner_batch"]) for row in reversed(traces[0].rows) if "inner_batch" in row))
     for r in range(start.done if start else 0, plan.rounds):
+        if over(plan, r, traces):
+            break
         reports = rounds.play(r)
         losses = [float("nan")] * len(jobs)
         for i, (trace, report) in enumerate(zip(traces, reports, strict=True)):
@@ -162,32 +182,55 @@ def drive(rounds: Rounds, on_round: OnRound | None = None, start: Snapshot | Non
             trace.costs += report.costs
             present = set(report.participants)
             trace.participation = [count + (n in present) for n, count in enumerate(trace.participation)]
-        if (r + 1) % plan.evaluate_every == 0 or r + 1 == plan.rounds:
-            _record(jobs, traces, r + 1, losses, clock)
+        if (r + 1) % plan.evaluate_every == 0 or r + 1 == plan.rounds or monitor.due(plan, r + 1):
+            _record(rounds, traces, r + 1, losses, clock)
         if on_round:
             on_round(Progress(r + 1, traces, rounds))
-        if all(trace.failure for trace in traces):
-            break
     return traces
 
 
-def _record(
-    jobs: Sequence[Job], traces: Sequence[Trace], done: int, train_losses: Sequence[float], clock: float
-) -> None:
+def over(plan: Plan, done: int, traces: Sequence[Trace]) -> bool:
+    """True if all rounds are played, or every run has broken off or come below the plan's ε."""
+    return done == plan.rounds or all(
+        trace.failure is not None or trace.rows[-1].get(RUNNING, float("inf")) <= plan.epsilon for trace in traces
+    )
+
+
+RUNNING = "mean_gradient_norm"
+"""The root of the mean of ‖∇F(x̄)‖² over the evaluations so far, of which the theorems speak."""
+
+
+def _record(rounds: Rounds, traces: Sequence[Trace], done: int, train_losses: Sequence[float], clock: float) -> None:
     """Evaluate the models as they are after `done` rounds."""
-    job = jobs[0]
+    jobs, job = rounds.jobs, rounds.jobs[0]
     weights = job.weights(range(len(job.clients)))
     results = evaluate(job.problem, [trace.last for trace in traces], job.test, job.clients, weights)
-    for trace, metrics, train_loss in zip(traces, results, train_losses, strict=True):
+    for one, trace, metrics, train_loss in zip(jobs, traces, results, train_losses, strict=True):
         if trace.failure:
             continue
         row = {"round": done, "step": done * job.plan.local_steps, "train_loss": train_loss, **metrics}
+        if job.plan.epsilon and "gradient_norm" in row:
+            before = trace.rows[-1][RUNNING] if trace.rows else 0.0
+            count = len(trace.rows)
+            row[RUNNING] = ((before**2 * count + row["gradient_norm"] ** 2) / (count + 1)) ** 0.5
+        if monitor.due(job.plan, done):
+            row |= _diagnosed(one, trace, done)
+            rounds.resize(int(row["inner_batch"]))
         counted = {name: count for name, count in trace.costs.as_dict().items() if name != "rounds"}
         row |= counted | {"seconds": time.perf_counter() - clock}
         select = job.problem.select if job.problem.select in row else "train_loss"
         if is_better(select, row[select], [earlier[select] for earlier in trace.rows]):
             trace.best = trace.last
         trace.rows = [*trace.rows, row]
+
+
+def _diagnosed(job: Job, trace: Trace, done: int) -> dict[str, float]:
+    """Bias and noise at the clients of the next round; what it costs is counted."""
+    some = job.participants(done)
+    data, weights = [job.clients[n] for n in some], job.weights(some)
+    found = monitor.look(job.problem, trace.last, data, weights, job.plan, job.seed, done)
+    trace.costs += found.costs
+    return found.columns
 
 
 def only(traces: Sequence[Trace]) -> Trace:

@@ -29,6 +29,12 @@ class Plan:
     """How clients count in averages: all alike as in the paper, or by the size of their data."""
     evaluate_every: int = 1
     """Rounds between two evaluations; the start and the last round are always evaluated."""
+    epsilon: float = 0.0
+    """ε: stop when the mean of ‖∇F(x̄)‖² over the evaluations so far is at most ε², where ∇F is known; 0 for never."""
+    diagnose_every: int = 0
+    """Rounds between two measurements of bias and noise (which cost samples); 0 for never."""
+    inner_batch_most: int | None = None
+    """Double m, up to this, whenever a diagnosis finds a bias of more than half of ‖∇F‖; never if not given."""
     clip: float = 0.0
     """Gradients (each client's, at every step) longer than this are shortened to it; 0 for never."""
     on_nonfinite: Literal["stop", "drop"] = "stop"
@@ -45,6 +51,11 @@ class Plan:
             lambda p: is_number(p) and (p >= 1 if isinstance(p, int) else 0 < p <= 1),
             "a fraction in (0, 1] (float) or a number of clients, at least 1 (int)",
         )
+        require("epsilon", self.epsilon, lambda e: is_number(e) and 0 <= e < float("inf"), "at least 0")
+        require_count("diagnose_every", self.diagnose_every, least=0)
+        if self.inner_batch_most is not None:
+            require_count("inner_batch_most", self.inner_batch_most, least=self.inner_batch)
+            require("diagnose_every", self.diagnose_every, bool, "at least 1 where inner_batch_most is given")
         require("clip", self.clip, lambda norm: is_number(norm) and norm >= 0, "a norm, or 0 for no clipping")
         require_choice("weights", self.weights, ("uniform", "size"))
         require_choice("on_nonfinite", self.on_nonfinite, ("stop", "drop"))
@@ -53,6 +64,11 @@ class Plan:
     def initial(self) -> int:
         """B."""
         return self.outer_batch if self.initial_batch is None else self.initial_batch
+
+    @property
+    def adaptive(self) -> bool:
+        """True if m may change."""
+        return self.inner_batch_most is not None
 
     @property
     def total_steps(self) -> int:

@@ -22,6 +22,11 @@ TITLES = {
     "client_auroc": "AUROC, mean over clients",
     "client_loss": "loss, mean over clients",
     "gradient_norm": "true gradient norm ‖∇F(x)‖",
+    "mean_gradient_norm": "root mean ‖∇F(x)‖² so far",
+    "bias": "estimated bias ‖E∇F̂ − ∇F‖",
+    "noise": "noise of a round’s mean ∇F̂",
+    "gradient_estimate": "estimated ‖∇F(x)‖",
+    "inner_batch": "inner batch m",
     "train_loss": "training loss",
 }
 """The usual metrics, in the order in which people want to see them."""

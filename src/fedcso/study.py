@@ -19,7 +19,7 @@ from typing import Any
 from fedcso import checkpoint
 from fedcso.algorithm import Algorithm
 from fedcso.collapse import collapse
-from fedcso.engine import OnRound, Progress, Snapshot
+from fedcso.engine import OnRound, Progress, Snapshot, over
 from fedcso.engines import ENGINES, simulation, stacked
 from fedcso.errors import FedcsoError
 from fedcso.estimator import Estimator, plain
@@ -121,7 +121,7 @@ class Study:
         place = self._place(unit, part)
         start = checkpoint.newest(place, unit.device)
         total = unit.plan.rounds
-        if start and (start.done == total or all(trace.failure for trace in start.traces)):
+        if start and over(unit.plan, start.done, start.traces):
             display.update(label, total, total, "already done")
             return start.traces
         saved_at, saved_round = time.monotonic(), start.done if start else 0
@@ -135,16 +135,16 @@ class Study:
                 if number not in told and (reason := collapse(trace.rows)):
                     told.add(number)
                     log.warning("%s, seed %d %s", label, part.seeds[number % len(part.seeds)], reason)
-            over = progress.done == total or all(trace.failure for trace in progress.traces)
-            display.update(label, total if over else progress.done, total, _note(progress.traces))
+            ended = over(unit.plan, progress.done, progress.traces)
+            display.update(label, total if ended else progress.done, total, _note(progress.traces))
             tracker.log(unit.name, part.seeds, progress)
             due = self.every_rounds and progress.done - saved_round >= self.every_rounds
             due = due or time.monotonic() - saved_at >= self.every_seconds
-            if over or due or interrupted.is_set():
+            if ended or due or interrupted.is_set():
                 checkpoint.save(place, progress.snapshot())
                 on_checkpoint()
                 saved_at, saved_round = time.monotonic(), progress.done
-            if interrupted.is_set() and not over:
+            if interrupted.is_set() and not ended:
                 raise Interrupted(f"stopped after round {progress.done} of {total} of {label}")
 
         display.update(label, start.done if start else 0, total, "")
@@ -169,7 +169,7 @@ def parts(unit: Unit) -> list[Part]:
     task, plan, engine = unit.task, unit.plan, unit.engine
     if engine == "simulation":
         engine = simulation.choose(unit.algorithms[0], task.problem, task.clients, unit.estimator)
-    if engine == "stacked":
+    if engine == "stacked" and not plan.adaptive:  # who chooses an m of its own is played alone
 
         def run_all(on_round: OnRound, start: Snapshot | None) -> list[Trace]:
             grid = stacked.run_grid(

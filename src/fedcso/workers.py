@@ -7,7 +7,9 @@ cores.
 import ctypes
 import os
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import torch
 
@@ -38,3 +40,14 @@ def pool(workers: int | None = None) -> ThreadPoolExecutor:
     """As many threads as there are cores, or as asked for."""
     keep_freed_memory()
     return ThreadPoolExecutor(workers or cores(), initializer=torch.set_num_threads, initargs=(1,))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Small operators gain nothing from a second thread, and on a busy machine wait for it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -55,6 +55,11 @@ class ClientByClient:
         self.shared = state["shared"]
         self.local = {int(client): local for client, local in state["local"].items()}
 
+    def resize(self, inner_batch: int) -> None:
+        """From now on draw so many inner samples for each ξ."""
+        self.job = self.job.resized(inner_batch)
+        self.jobs = [self.job]
+
     def play(self, round: int) -> list[Report | FedcsoError]:
         """Every participant does its local steps; the server averages what they send."""
         participants = self.job.participants(round)

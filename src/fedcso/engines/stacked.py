@@ -5,8 +5,7 @@ its own x alone, so the gradient of their sum is every client's gradient. All gr
 samples. A whole grid costs little more than one setting.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +22,7 @@ from fedcso.problem import Problem, steps_of, unbounded
 from fedcso.streams import stream
 from fedcso.trace import Trace
 from fedcso.tree import Tree, index, leaves, map_leaves, split, stack, to_device
+from fedcso.workers import one_thread
 
 
 def run(
@@ -90,17 +90,6 @@ def _require_possible(job: Job) -> None:
         raise FedcsoError(f"{method} on {problem} can't be stacked; use the engine simulation, which knows another way")
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Operators this small gain nothing from a second thread, and on a busy machine wait for it."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 class Stacked:
     """Rounds of many runs in step: the server's leaves are (g, seed, ...), those at work (g, row, ...)."""
 
@@ -128,6 +117,10 @@ class Stacked:
     def load(self, state: dict[str, Tree]) -> None:
         """Go on from such a state."""
         self.shared, self.local, self.known = state["shared"], state["local"], state["known"].clone()
+
+    def resize(self, inner_batch: int) -> None:
+        """From now on draw so many inner samples for each ξ."""
+        self.job, *self.jobs = (one.resized(inner_batch) for one in (self.job, *self.jobs))
 
     def play(self, round: int) -> list[Report | FedcsoError]:
         """A round of all runs."""
