@@ -1,6 +1,7 @@
 """What a run costs, counted where it happens."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
+from operator import add
 
 
 @dataclass(frozen=True)
@@ -21,11 +22,11 @@ class Costs:
     """Sent by the server to clients."""
 
     def __add__(self, other: "Costs") -> "Costs":
-        return Costs(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        return Costs(*map(add, vars(self).values(), vars(other).values()))
 
     def __mul__(self, times: int) -> "Costs":
-        return Costs(*(getattr(self, f.name) * times for f in fields(self)))
+        return Costs(*(count * times for count in vars(self).values()))
 
     def as_dict(self) -> dict[str, int]:
         """The counts by name."""
-        return asdict(self)
+        return dict(vars(self))

@@ -158,12 +158,14 @@ def drive(rounds: Rounds, on_round: OnRound | None = None, start: Snapshot | Non
     if start is None:
         models = [job.start() for job in jobs]
         traces = [Trace(last=x, best=x, output=x, participation=[0] * len(jobs[0].clients)) for x in models]
-        _record(rounds, traces, 0, [float("nan")] * len(jobs), clock)
+        best = [float("nan")] * len(jobs)
+        _record(rounds, traces, best, 0, [float("nan")] * len(jobs), clock)
     else:
         rounds.load(start.state)
         traces = [copy(trace) for trace in start.traces]  # the snapshot itself stays as it is
         rounds.failures |= {i: trace.failure for i, trace in enumerate(traces) if trace.failure}
         clock -= max(trace.rows[-1]["seconds"] for trace in traces)
+        best = [_best_of(trace.rows, jobs[0].problem) for trace in traces]
         if plan.adaptive:
             rounds.resize(next(int(row["inner_batch"]) for row in reversed(traces[0].rows) if "inner_batch" in row))
     for r in range(start.done if start else 0, plan.rounds):
@@ -183,7 +185,7 @@ def drive(rounds: Rounds, on_round: OnRound | None = None, start: Snapshot | Non
             present = set(report.participants)
             trace.participation = [count + (n in present) for n, count in enumerate(trace.participation)]
         if (r + 1) % plan.evaluate_every == 0 or r + 1 == plan.rounds or monitor.due(plan, r + 1):
-            _record(rounds, traces, r + 1, losses, clock)
+            _record(rounds, traces, best, r + 1, losses, clock)
         if on_round:
             on_round(Progress(r + 1, traces, rounds))
     return traces
@@ -200,15 +202,17 @@ RUNNING = "mean_gradient_norm"
 """The root of the mean of ‖∇F(x̄)‖² over the evaluations so far, of which the theorems speak."""
 
 
-def _record(rounds: Rounds, traces: Sequence[Trace], done: int, train_losses: Sequence[float], clock: float) -> None:
-    """Evaluate the models as they are after `done` rounds."""
+def _record(
+    rounds: Rounds, traces: Sequence[Trace], best: list[float], done: int, train_losses: Sequence[float], clock: float
+) -> None:
+    """Evaluate the models as they are after `done` rounds; `best` holds the best value of each run so far."""
     jobs, job = rounds.jobs, rounds.jobs[0]
     weights = job.weights(range(len(job.clients)))
     results = evaluate(job.problem, [trace.last for trace in traces], job.test, job.clients, weights)
-    for one, trace, metrics, train_loss in zip(jobs, traces, results, train_losses, strict=True):
+    for i, (one, trace, metrics) in enumerate(zip(jobs, traces, results, strict=True)):
         if trace.failure:
             continue
-        row = {"round": done, "step": done * job.plan.local_steps, "train_loss": train_loss, **metrics}
+        row = {"round": done, "step": done * job.plan.local_steps, "train_loss": train_losses[i], **metrics}
         if job.plan.epsilon and "gradient_norm" in row:
             before = trace.rows[-1][RUNNING] if trace.rows else 0.0
             count = len(trace.rows)
@@ -218,10 +222,24 @@ def _record(rounds: Rounds, traces: Sequence[Trace], done: int, train_losses: Se
             rounds.resize(int(row["inner_batch"]))
         counted = {name: count for name, count in trace.costs.as_dict().items() if name != "rounds"}
         row |= counted | {"seconds": time.perf_counter() - clock}
-        select = job.problem.select if job.problem.select in row else "train_loss"
-        if is_better(select, row[select], [earlier[select] for earlier in trace.rows]):
-            trace.best = trace.last
+        select = _selecting(job.problem, row)
+        if is_better(select, row[select], [best[i]]):
+            trace.best, best[i] = trace.last, row[select]
         trace.rows = [*trace.rows, row]
+
+
+def _selecting(problem: Problem, row: dict[str, float]) -> str:
+    """By which metric of a row the best iterate is chosen."""
+    return problem.select if problem.select in row else "train_loss"
+
+
+def _best_of(rows: Sequence[dict[str, float]], problem: Problem) -> float:
+    """The best value in some rows."""
+    best = float("nan")
+    for row in rows:
+        select = _selecting(problem, row)
+        best = row[select] if is_better(select, row[select], [best]) else best
+    return best
 
 
 def _diagnosed(job: Job, trace: Trace, done: int) -> dict[str, float]:
