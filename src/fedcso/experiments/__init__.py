@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from fedcso.experiments import few_shot, figure1, table2
+from fedcso.experiments import few_shot, figure1, table1, table2
 from fedcso.folder import RunFolder
 from fedcso.settings import Config
 
@@ -23,6 +23,7 @@ EXPERIMENTS = {
     ),
     "figure2": Experiment("federated MAML, 5-way-1-shot", partial(few_shot.settings, 1), few_shot.carry_out),
     "figure3": Experiment("federated MAML, 5-way-5-shot", partial(few_shot.settings, 5), few_shot.carry_out),
+    "table1": Experiment("samples and rounds to reach ε, with bounds", table1.settings, table1.carry_out),
     "table2": Experiment(
         "average precision with rare positives, MNIST and CIFAR-10", table2.settings, table2.carry_out
     ),

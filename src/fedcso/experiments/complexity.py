@@ -1,7 +1,7 @@
 """How many samples and rounds it takes to reach an accuracy ε: problems to measure on, crossings, fitted exponents."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -14,6 +14,8 @@ from fedcso.problem import Problem
 from fedcso.problems import InvariantLogistic, NestedQuadratic
 from fedcso.results import Estimate
 from fedcso.trace import Trace
+
+# ----------------------------------------------------------------------------------------- instances
 
 
 class _FromOrigin:
@@ -29,7 +31,13 @@ class _FromOrigin:
 
 @dataclass(frozen=True)
 class Quadratic(_FromOrigin, NestedQuadratic):
-    """The nested quadratic from 0."""
+    """The nested quadratic from 0, with a formula for its gradient: hundreds of thousands of steps are taken."""
+
+    def closed_form(self, x: torch.Tensor, xi: torch.Tensor, eta: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """With η̄ the mean of the inner samples: η̄ ∘ (η̄ ∘ x − ξ)."""
+        mean = eta.mean(-2)
+        residual = mean * x.unsqueeze(-2) - xi
+        return 0.5 * residual.square().sum(-1).mean(-1), (mean * residual).mean(-2)
 
 
 @dataclass(frozen=True)
@@ -53,13 +61,29 @@ def quadratic(clients: int, spread: float = 0.3, noise: float = 0.3) -> Instance
     return _instance(problem, problem.centres(clients, heterogeneity=0.2), None)
 
 
+def noisy_quadratic(clients: int) -> Instance:
+    """The same with more noise, where tuned settings, too, are limited by it."""
+    return quadratic(clients, spread=1.0, noise=1.0)
+
+
 def logistic(clients: int) -> Instance:
     """Two dimensions, measurements with half the spread of the points, ‖x‖ ≤ 3."""
     problem = Logistic(2, noise=0.5, draw_mean=True, dtype=torch.float64)
     return _instance(problem, problem.clients(clients), 3.0)
 
 
-INSTANCES = {"nested quadratic": quadratic, "invariant logistic": logistic}
+def alike(clients: int) -> Instance:
+    """One dimension, much noise of ξ and little bias, the same F whatever the number of clients."""
+    problem = Quadratic(1, coupling=0.05, spread=4.0, noise=0.3)
+    return _instance(problem, problem.centres(clients, heterogeneity=0.0), None)
+
+
+INSTANCES: dict[str, Callable[[int], Instance]] = {
+    "nested quadratic": quadratic,
+    "noisy quadratic": noisy_quadratic,
+    "invariant logistic": logistic,
+}
+"""By name: number of clients -> instance."""
 
 
 def _instance(problem: Problem, clients: Sequence[Any], radius: float | None) -> Instance:
@@ -70,7 +94,7 @@ def _instance(problem: Problem, clients: Sequence[Any], radius: float | None) ->
     return Instance(problem, clients, constants, float(truth[1].norm()))
 
 
-# ---------------------------------------------------------------------------------------- crossings
+# ----------------------------------------------------------------------------------------- crossings
 
 
 class Reached(NamedTuple):
@@ -93,8 +117,10 @@ def running_means(trace: Trace) -> list[float]:
 
 def reached(trace: Trace, epsilon: float, clients: int) -> Reached:
     """The first evaluation at which the running mean is at most ε²."""
+    if trace.failure:
+        return NEVER
     for row, mean in zip(trace.rows, running_means(trace), strict=True):
-        if mean <= epsilon**2 and not trace.failure:
+        if mean <= epsilon**2:
             return Reached(row["inner_samples"] / clients, row["round"], row["step"])
     return NEVER
 
@@ -102,22 +128,20 @@ def reached(trace: Trace, epsilon: float, clients: int) -> Reached:
 # ----------------------------------------------------------------------------------------- exponents
 
 
-def exponent(at: Sequence[float], by_seed: Sequence[Sequence[float]]) -> Estimate:
+def exponent(at: Sequence[float], by_place: Sequence[Sequence[float]]) -> Estimate:
     """The slope of log(value) over log(at) by least squares, for each seed; its mean over seeds with interval.
 
-    `by_seed[seed][i]` belongs to `at[i]`. What was never reached is left out.
+    `by_place[i]` are the seeds' values at `at[i]`. Places that some seed never reached are left out, for all seeds.
     """
-    slopes = []
-    for values in by_seed:
-        points = [
-            (math.log(x), math.log(y)) for x, y in zip(at, values, strict=True) if 0 < y < math.inf
-        ]
-        if len(points) > 1:
-            slopes.append(_slope(points))
-    return Estimate(*mean_and_interval(slopes)) if slopes else Estimate(math.nan, math.nan)
+    there = [(x, values) for x, values in zip(at, by_place, strict=True) if all(0 < v < math.inf for v in values)]
+    if len(there) < 2:
+        return Estimate(math.nan, math.nan)
+    places = [math.log(x) for x, _ in there]
+    by_seed = zip(*(values for _, values in there), strict=True)
+    return Estimate(*mean_and_interval([_slope(places, [math.log(v) for v in values]) for values in by_seed]))
 
 
-def _slope(points: Sequence[tuple[float, float]]) -> float:
-    x_mean = math.fsum(x for x, _ in points) / len(points)
-    y_mean = math.fsum(y for _, y in points) / len(points)
-    return math.fsum((x - x_mean) * (y - y_mean) for x, y in points) / math.fsum((x - x_mean) ** 2 for x, _ in points)
+def _slope(x: Sequence[float], y: Sequence[float]) -> float:
+    x_mean, y_mean = math.fsum(x) / len(x), math.fsum(y) / len(y)
+    across = math.fsum((a - x_mean) * (b - y_mean) for a, b in zip(x, y, strict=True))
+    return across / math.fsum((a - x_mean) ** 2 for a in x)

@@ -1,0 +1,127 @@
+"""The pictures of Table 1: how much it takes against ε, the curves under their bounds, the speed-up."""
+
+import math
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
+
+from fedcso import figures
+from fedcso.experiments.reproduction import Picture
+from fedcso.experiments.table1_runs import METHODS, Cell, Curve, Steps
+from fedcso.results import Estimate
+
+
+def pictures(
+    rows: Sequence[dict[str, Any]],
+    curves: dict[Cell, Curve],
+    steps: Steps,
+    slopes: dict[str, Estimate],
+) -> list[Picture]:
+    """All of them."""
+    return [
+        Picture(
+            "table1-samples",
+            _against_epsilon(rows, "samples", "inner samples of a client"),
+            "Inner samples of a client until the mean of ‖∇F(x̄)‖² is at most ε², mean over seeds.",
+        ),
+        Picture(
+            "table1-rounds",
+            _against_epsilon(rows, "rounds", "communication rounds"),
+            "Communication rounds until then; steps for BSGD and BSpiderBoost, which send nothing.",
+        ),
+        Picture(
+            "table1-bounds",
+            _under_bounds(curves),
+            "The measured mean of ‖∇F(x̄_t)‖² up to step T with the theory's settings for the smallest ε (dotted: ε²), "
+            "and the theorem's bound of it.",
+        ),
+        Picture(
+            "table1-speed-up",
+            _speed_up(steps, slopes),
+            "Steps to the same ε with N clients, tuned for each N; mean over seeds, and the fitted slopes.",
+        ),
+    ]
+
+
+def _against_epsilon(rows: Sequence[dict[str, Any]], what: str, title: str) -> Figure:
+    """A panel for each settings and problem, a line for each method."""
+    panels = list(dict.fromkeys((row["settings"], row["problem"]) for row in rows))
+    figure = Figure(figsize=(10.5, 7.6), layout="constrained")
+    cells = figure.subplots(2, 2).flat
+    for axes, (kind, where) in zip(cells, panels, strict=True):
+        some = [row for row in rows if (row["settings"], row["problem"]) == (kind, where)]
+        for number, method in enumerate(METHODS):
+            points: dict[float, list[float]] = {}
+            for row in some:
+                if row["method"] == method:
+                    points.setdefault(row["share"], []).append(row[what])
+            means = {share: fmean(values) for share, values in points.items() if max(values) < math.inf}
+            axes.plot(list(means), list(means.values()), label=method, **figures.style(number))
+        axes.set_title(f"{where}, {'the theory’s' if kind == 'theory' else kind} settings", fontsize=10)
+        axes.set_xlabel("ε / ‖∇F(x₀)‖")
+        axes.set_ylabel(title)
+        _logarithmic(axes, sorted({row["share"] for row in some}))
+        axes.invert_xaxis()
+    figure.axes[0].legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _under_bounds(curves: dict[Cell, Curve]) -> Figure:
+    """A row for each problem, a column for each method."""
+    problems = list(dict.fromkeys(cell.where for cell in curves))
+    figure = Figure(figsize=(14, 3.1 * len(problems)), layout="constrained")
+    panels = figure.subplots(len(problems), len(METHODS), sharey="row", squeeze=False)
+    for down, where in enumerate(problems):
+        for across, method in enumerate(METHODS):
+            axes = panels[down][across]
+            cell = min((c for c in curves if c[:2] == (where, method)), key=lambda c: c.share)
+            found = curves[cell]
+            look = {key: value for key, value in figures.style(0).items() if key != "marker"}
+            axes.plot(found.steps, found.bound, label="bound", **look | {"color": "black", "linestyle": "--"})
+            axes.plot(found.steps, found.measured, label="measured", **look)
+            axes.axhline(found.target, color="#8A8A8A", linewidth=1, linestyle=":")
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            axes.grid(True, alpha=0.25, linewidth=0.6)
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.set_title(f"{method}\n{where}", fontsize=9)
+            axes.xaxis.set_minor_formatter(NullFormatter())
+    panels[0][0].legend(frameon=False, fontsize=8)
+    for row in panels:
+        row[0].set_ylabel("mean of ‖∇F(x̄)‖²")
+    for axes in panels[-1]:
+        axes.set_xlabel("steps T")
+    return figure
+
+
+def _speed_up(steps: Steps, slopes: dict[str, Estimate]) -> Figure:
+    figure = Figure(figsize=(6, 4.4), layout="constrained")
+    axes = figure.subplots()
+    for number, (method, slope) in enumerate(slopes.items()):
+        points = {n: fmean(by_seed) for (m, n), by_seed in steps.items() if m == method and max(by_seed) < math.inf}
+        label = f"{method}: N^{slope.mean:.2f} ± {slope.half_width:.2f}"
+        axes.plot(list(points), list(points.values()), label=label, **figures.style(number))
+    counts = sorted({n for _, n in steps})
+    first = fmean(steps[next(iter(slopes)), counts[0]])
+    axes.plot(counts, [first * counts[0] / n for n in counts], color="#8A8A8A", linestyle=":", label="linear: N^−1")
+    axes.set_xlabel("clients N")
+    axes.set_ylabel("steps to ε")
+    _logarithmic(axes, counts)
+    axes.legend(frameon=False, fontsize=9)
+    return figure
+
+
+def _logarithmic(axes: Axes, places: Sequence[float]) -> None:
+    """Both axes, with marks where something was measured."""
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(list(places)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.grid(True, alpha=0.25, linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,219 @@
+"""The runs behind Table 1: with the theory's settings, with tuned ones, and with more and more clients.
+
+All are stacked: settings, seeds and clients in one pass.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from statistics import fmean
+from typing import NamedTuple
+
+from fedcso.algorithm import Algorithm
+from fedcso.algorithms import FCSG, FCSGM, AccFCSGM, BSpiderBoost
+from fedcso.experiments.complexity import INSTANCES, Instance, Reached, alike, reached, running_means
+from fedcso.plan import Plan
+from fedcso.settings import Config
+from fedcso.study import Results, Unit
+from fedcso.task import Task
+from fedcso.theory import SINGLE_MACHINE, THEOREMS, Setting, algorithm_of, bound, prescribe
+from fedcso.trace import Trace
+
+METHODS = list(THEOREMS)
+FEDERATED = [method for method in METHODS if method not in SINGLE_MACHINE]
+EVALUATIONS = 500
+"""About so many until the bound's first term is down at ε²."""
+
+
+class Cell(NamedTuple):
+    """One measurement: on which problem, by which method, to which share of ‖∇F(x_0)‖."""
+
+    where: str
+    method: str
+    share: float
+
+    def instance(self, config: Config) -> Instance:
+        """The problem with as many clients as the method can have."""
+        return INSTANCES[self.where](1 if self.method in SINGLE_MACHINE else config["clients"])
+
+    def reached(self, instance: Instance, trace: Trace) -> Reached:
+        """When a run reached it; where nothing is sent, every step counts as a round."""
+        one = reached(trace, self.share * instance.start, len(instance.clients))
+        return one._replace(rounds=one.steps) if self.method in SINGLE_MACHINE else one
+
+
+Crossings = dict[Cell, list[Reached]]
+"""When ε was reached, seed by seed."""
+
+
+# ------------------------------------------------------------------------------ the theory's settings
+
+
+class Prescribed(NamedTuple):
+    """A setting of the theory and its run, which ends as soon as ε is reached."""
+
+    instance: Instance
+    setting: Setting
+    unit: Unit
+
+
+def by_theory(config: Config) -> dict[Cell, Prescribed]:
+    """Every method with the settings that its theorem prescribes for every ε."""
+    cells = [Cell(w, method, share) for w, shares in config["theory"].items() for method in METHODS for share in shares]
+    return {cell: _prescribed(config, cell) for cell in cells}
+
+
+def _prescribed(config: Config, cell: Cell) -> Prescribed:
+    instance = cell.instance(config)
+    epsilon = cell.share * instance.start
+    setting = prescribe(cell.method, instance.constants, len(instance.clients), epsilon=epsilon)
+    descent = 2 * instance.constants.gap / (setting.learning_rate * epsilon**2)
+    every = max(1, int(descent / setting.local_steps / EVALUATIONS))
+    plan, algorithm = setting.plan(epsilon=epsilon, evaluate_every=every), algorithm_of(setting)
+    if cell.method == "BSGD":  # with one client it is FCSG whatever q, and the steps between evaluations are one round
+        plan = replace(plan, rounds=math.ceil(setting.steps / every), local_steps=every, evaluate_every=1)
+        algorithm = FCSG(setting.learning_rate)
+    name = f"theory {cell.where} {cell.method} {cell.share:g}"
+    unit = Unit(name, Task(instance.problem, instance.clients), plan, [algorithm], config["seeds"])
+    return Prescribed(instance, setting, unit)
+
+
+def crossings(runs: dict[Cell, Prescribed], found: Results) -> Crossings:
+    """When each of them reached its ε."""
+    return {
+        cell: [cell.reached(run.instance, trace) for trace in found[run.unit.name][0]] for cell, run in runs.items()
+    }
+
+
+class Curve(NamedTuple):
+    """The measured mean of ‖∇F(x̄)‖² up to each step, mean over seeds, and the theorem's bound of it."""
+
+    steps: list[float]
+    measured: list[float]
+    bound: list[float]
+    target: float
+    """ε²."""
+
+    @property
+    def worst(self) -> float:
+        """The largest share of the bound that was measured: above 1 it would be violated."""
+        return max(mean / most for mean, most in zip(self.measured, self.bound, strict=True))
+
+
+def curve(run: Prescribed, traces: Sequence[Trace]) -> Curve:
+    """Up to where the first seed stopped; the theorems hold for every T, with the same α, β, q, b, B and m."""
+    length = min(len(trace.rows) for trace in traces)
+    steps = [row["step"] for row in traces[0].rows[1:length]]
+    means = [fmean(values) for values in zip(*(running_means(trace)[1:length] for trace in traces), strict=True)]
+    settings = [replace(run.setting, steps=int(step)) for step in steps]
+    bounds = [sum(bound(setting, run.instance.constants).values()) for setting in settings]
+    return Curve(steps, means, bounds, run.unit.plan.epsilon**2)
+
+
+# ------------------------------------------------------------------------------------ tuned settings
+
+
+class Grid(NamedTuple):
+    """Settings that can be played together."""
+
+    name: str
+    algorithms: list[Algorithm]
+    plan: Plan
+
+
+def _one_rate(config: Config, rates: list[float]) -> Iterator[Grid]:
+    yield Grid("", [FCSG(rate) for rate in rates], _local(config))
+
+
+def _with_momentum(kind: Callable[[float, float], Algorithm]) -> Callable[[Config, list[float]], Iterator[Grid]]:
+    def grids(config: Config, rates: list[float]) -> Iterator[Grid]:
+        yield Grid("", [kind(rate, beta) for rate in rates for beta in config["momenta"]], _local(config))
+
+    return grids
+
+
+def _with_period(config: Config, rates: list[float]) -> Iterator[Grid]:
+    for period in config["periods"]:
+        algorithms: list[Algorithm] = [BSpiderBoost(rate, period, period**2) for rate in rates]
+        yield Grid(f" period={period}", algorithms, Plan(config["period_steps"], 1, outer_batch=period))
+
+
+def _local(config: Config) -> Plan:
+    return Plan(config["tuned_rounds"], config["local_steps"])
+
+
+GRIDS = {
+    "FCSG": _one_rate,
+    "FCSG-M": _with_momentum(FCSGM),
+    "Acc-FCSG-M": _with_momentum(AccFCSGM),
+    "BSGD": _one_rate,  # with one client
+    "BSpiderBoost": _with_period,
+}
+
+
+def tuned(config: Config) -> dict[tuple[str, str], list[Unit]]:
+    """For every problem and method all that may be chosen from; learning rates are shares of 1/S_F."""
+    seeds = [*config["tuning_seeds"], *config["seeds"]]
+    units: dict[tuple[str, str], list[Unit]] = {}
+    for where in config["tuned"]:
+        for method in METHODS:
+            instance = Cell(where, method, 1.0).instance(config)
+            rates = [rate / instance.constants.smoothness for rate in config["rates"]]
+            task = Task(instance.problem, instance.clients)
+            units[where, method] = []
+            for m in config["inner"]:
+                for grid in GRIDS[method](config, rates):
+                    name, plan = f"tuned {where} {method} m={m}{grid.name}", replace(grid.plan, inner_batch=m)
+                    units[where, method].append(Unit(name, task, plan, grid.algorithms, seeds))
+    return units
+
+
+def fewest(
+    config: Config, units: dict[tuple[str, str], list[Unit]], found: Results, what: Callable[[Reached], float]
+) -> Crossings:
+    """For every ε the setting that takes the fewest (samples, say) with the tuning seeds; what the others then need."""
+    best: Crossings = {}
+    count = len(config["tuning_seeds"])
+    for (where, method), some in units.items():
+        runs = [traces for unit in some for traces in found[unit.name]]
+        for share in config["tuned"][where]:
+            cell = Cell(where, method, share)
+            instance = cell.instance(config)
+            every = [[cell.reached(instance, trace) for trace in traces] for traces in runs]
+            best[cell] = min(every, key=lambda by_seed: fmean(what(one) for one in by_seed[:count]))[count:]
+    return best
+
+
+# -------------------------------------------------------------------------------------- more clients
+
+
+def speed_up(config: Config) -> dict[tuple[str, int], Unit]:
+    """The federated methods on the same F with N clients: T/N steps, rates around Nα, the corollary's q."""
+    seeds, about = [*config["tuning_seeds"], *config["seeds"]], config["speed_up"]
+    units = {}
+    for method in FEDERATED:
+        for clients in about["clients"]:
+            instance = alike(clients)
+            rates = [about["rate"] * clients * factor for factor in about["factors"]]
+            steps = about["steps"] / clients
+            q = max(1, math.floor((steps / clients**3) ** 0.25))
+            plan = Plan(math.ceil(steps / q), q, inner_batch=about["inner"])
+            momentum = config | {"momenta": about["momenta"]}
+            (grid,) = GRIDS[method](momentum, rates)
+            task = Task(instance.problem, instance.clients)
+            units[method, clients] = Unit(f"speed-up {method} N={clients}", task, plan, grid.algorithms, seeds)
+    return units
+
+
+Steps = dict[tuple[str, int], list[float]]
+"""Steps to ε, seed by seed, by method and number of clients."""
+
+
+def fewest_steps(config: Config, units: dict[tuple[str, int], Unit], found: Results) -> Steps:
+    """With the setting that was best with the tuning seeds."""
+    epsilon, count = config["speed_up"]["share"] * alike(1).start, len(config["tuning_seeds"])
+    steps = {}
+    for (method, clients), unit in units.items():
+        every = [[reached(trace, epsilon, clients).steps for trace in traces] for traces in found[unit.name]]
+        steps[method, clients] = min(every, key=lambda by_seed: fmean(by_seed[:count]))[count:]
+    return steps
