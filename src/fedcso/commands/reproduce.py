@@ -3,6 +3,7 @@
 examples:
   fedcso reproduce figure1 --quick      a smaller version, in less than a minute
   fedcso reproduce figure1              the whole, in a few minutes
+  fedcso reproduce table1 --quick       the theorems' bounds and exponents, measured, in less than a minute
   fedcso reproduce figure2 --quick      few-shot learning, on embedded characters, in four minutes
   fedcso reproduce figure2              on Omniglot, in an hour; fedcso resume goes on where it was stopped
 """

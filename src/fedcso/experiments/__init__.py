@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from fedcso.experiments import few_shot, figure1, table1, table2
+from fedcso.experiments import bias, few_shot, figure1, table1, table2
 from fedcso.folder import RunFolder
 from fedcso.settings import Config
 
@@ -18,6 +18,7 @@ class Experiment(NamedTuple):
 
 
 EXPERIMENTS = {
+    "bias": Experiment("less bias for the same samples: estimators, an adaptive m", bias.settings, bias.carry_out),
     "figure1": Experiment(
         "invariant logistic regression, three noise ratios and inner batch sizes", figure1.settings, figure1.carry_out
     ),
