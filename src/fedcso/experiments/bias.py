@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from fedcso import figures
 from fedcso.algorithm import Algorithm
@@ -36,18 +37,18 @@ def settings(quick: bool) -> Config:
         "seeds": list(range(2 if quick else 4)),
         "estimators": [["plain", 8], ["plain", 64], ["extrapolated", 8], ["v_mlmc", 64], ["rt_mlmc", 64]],
         "estimators_noise": 2.0,
-        "samples": 4_000 if quick else 60_000,
+        "samples": 12_000 if quick else 60_000,
         "outer_batch": 8,
         "local_steps": 10,
         "rate": 0.1,
         "momentum": 0.1,
         "noises": [2.0] if quick else [1.5, 2.0],
         "fixed": [1, 8, 64] if quick else [1, 2, 4, 8, 16, 32, 64, 128],
-        "rounds": 12 if quick else 100,
+        "rounds": 16 if quick else 100,
         "figure1_steps": 50,
         "figure1_rate": 0.01,
         "diagnose_every": 4,
-        "targets": [0.3, 0.2] if quick else [0.2, 0.15, 0.1, 0.07, 0.05],
+        "targets": [0.4, 0.3] if quick else [0.2, 0.15, 0.1, 0.07, 0.05],
         "checkpoint_rounds": 0,
         "checkpoint_seconds": 30.0,
         "track": "none",
@@ -192,7 +193,9 @@ def comparison(sizes: dict[tuple[float, str], Error], targets: Sequence[float]) 
                     "best fixed m": best.removeprefix("m = ") if takes[best] < math.inf else "none",
                     "its samples": _count(takes[best]),
                     "adaptive samples": _count(own),
-                    "adaptive / best": f"{own / takes[best]:.2f}" if max(own, takes[best]) < math.inf else "–",
+                    "adaptive / best": f"{own / takes[best]:.2f}"
+                    if own < math.inf and 0 < takes[best] < math.inf
+                    else "–",
                 }
                 | {f"samples, {label}": _count(value) for label, value in takes.items()}
             )
@@ -238,6 +241,7 @@ def _finish(axes: Axes, title: str) -> None:
     axes.set_ylabel(TITLES["gradient_norm"])
     axes.set_xlabel("inner samples of a client")
     axes.set_xscale("log")
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_title(title, fontsize=10)
     axes.label_outer()
 

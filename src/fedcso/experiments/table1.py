@@ -29,7 +29,7 @@ def settings(quick: bool) -> Config:
         "tuning_seeds": [1000] if quick else [1000, 1001],
         "theory": {
             "nested quadratic": [0.7, 0.57] if quick else [0.57, 0.4, 0.28, 0.2],
-            "invariant logistic": [0.8, 0.7] if quick else [0.57, 0.48, 0.4],
+            "invariant logistic": [0.8, 0.7] if quick else [0.7, 0.57, 0.48],
         },
         "tuned": {
             "noisy quadratic": [0.4, 0.28] if quick else [0.4, 0.28, 0.2, 0.14, 0.1],
@@ -37,10 +37,10 @@ def settings(quick: bool) -> Config:
         },
         "local_steps": 4,
         "tuned_rounds": 80 if quick else 500,
-        "period_steps": 80 if quick else 300,
+        "period_steps": 80 if quick else 200,
         "inner": [1, 16] if quick else [1, 4, 16, 64],
         "rates": [1.0, 0.25] if quick else [1.0, 0.5, 0.25, 0.125],
-        "momenta": [0.1] if quick else [0.1, 0.03],
+        "momenta": [0.1],
         "periods": [8] if quick else [4, 16],
         "speed_up": {
             "clients": [1, 4, 16] if quick else [1, 2, 4, 8, 16, 32, 64],
