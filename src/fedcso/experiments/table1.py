@@ -197,7 +197,8 @@ def _growth(exponents: Exponents, what: str) -> Statement:
             + ", ".join(f"{_short(some[Key(kind, where, method, what)])} ({method})" for method in METHODS)
             for kind, where in places
         )
-        + f" (no faster: at most {CLOSE:g} above).",
+        + f" (no faster: at most {CLOSE:g} above; the theorems limit the counts, and a slope over few ε can be steeper "
+        "where the way down is slow at first).",
     )
 
 
