@@ -4,6 +4,7 @@ With the theory's own settings, and with tuned ones; the measured curves under t
 speed-up with the number of clients.
 """
 
+import math
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -46,6 +47,7 @@ def settings(quick: bool) -> Config:
             "clients": [1, 4, 16] if quick else [1, 2, 4, 8, 16, 32, 64],
             "share": 0.3 if quick else 0.15,
             "steps": 1500 if quick else 14_000,
+            "more_steps": 100 if quick else 300,
             "rate": 0.012 if quick else 0.0032,
             "factors": [0.5, 1.0, 2.0],
             "momenta": [0.3],
@@ -97,7 +99,7 @@ def carry_out(folder: RunFolder) -> int:
     folder.write("complexity.csv", as_csv(rows))
     folder.write("speed-up.csv", as_csv(_steps_rows(config, steps)))
     drawn = pictures(rows, curves, steps, slopes)
-    statements = check(_shares(theory, by_theory), exponents, curves, slopes)
+    statements = check(_shares(theory, by_theory), exponents, curves, slopes, steps)
     conclude(folder, _about(config), drawn, _table(rows, exponents), statements, _seconds(found))
     return 0
 
@@ -150,7 +152,8 @@ def _table(rows: Sequence[dict[str, Any]], exponents: Exponents) -> list[dict[st
             line[f"{what}, proven"] = f"{proven(method, what)}"
         line["smallest ε / ‖∇F(x₀)‖"] = f"{least:g}"
         for what in ("samples", "rounds"):
-            line[f"{what} to it"] = f"{fmean(row[what] for row in these if row['share'] == least):.4g}"
+            needed = fmean(row[what] for row in these if row["share"] == least)
+            line[f"{what} to it"] = f"{needed:.4g}" if needed < math.inf else "not reached"
         table.append(line)
     return table
 
@@ -161,7 +164,11 @@ def _shares(prescribed: dict[Cell, Prescribed], crossings: Crossings) -> dict[Ce
 
 
 def check(
-    shares: dict[Cell, float], exponents: Exponents, curves: dict[Cell, Curve], slopes: dict[str, Estimate]
+    shares: dict[Cell, float],
+    exponents: Exponents,
+    curves: dict[Cell, Curve],
+    slopes: dict[str, Estimate],
+    steps: Steps,
 ) -> list[Statement]:
     """What the theorems say, as measured."""
     worst = {method: max(c.worst for cell, c in curves.items() if cell.method == method) for method in METHODS}
@@ -178,7 +185,7 @@ def check(
         "the largest share of the prescribed samples that any run needed: "
         + "; ".join(f"{share:.1%} {method}" for method, share in most.items()),
     )
-    return [under, enough, *(_growth(exponents, what) for what in ("samples", "rounds")), _faster(slopes)]
+    return [under, enough, *(_growth(exponents, what) for what in ("samples", "rounds")), _faster(slopes, steps)]
 
 
 CLOSE = 0.5
@@ -202,11 +209,16 @@ def _growth(exponents: Exponents, what: str) -> Statement:
     )
 
 
-def _faster(slopes: dict[str, Estimate]) -> Statement:
+def _faster(slopes: dict[str, Estimate], steps: Steps) -> Statement:
+    """Who did not reach ε in its steps is named: it is not in the slope, and would make it less steep."""
+    missed = [f"{method} with N = {n}" for (method, n), by_seed in steps.items() if max(by_seed) == math.inf]
     return Statement(
         "linear speed-up: steps to ε fall like N^−1",
-        all(abs(slope.mean + 1) <= 0.15 for slope in slopes.values()),
-        "; ".join(f"N^{_short(slope)} {method}" for method, slope in slopes.items()) + " (linear: −1 ± 0.15).",
+        not missed and all(abs(slope.mean + 1) <= 0.15 for slope in slopes.values()),
+        "; ".join(f"N^{_short(slope)} {method}" for method, slope in slopes.items())
+        + " (linear: −1 ± 0.15)"
+        + (f"; not reached by {', '.join(missed)}, which the slopes leave out" if missed else "")
+        + ".",
     )
 
 
@@ -224,7 +236,8 @@ def _about(config: Config) -> About:
         implemented="`fedcso.theory` prescribes α, β, q, B, m and T from the problem's constants, with the proofs' "
         "numbers where the statements have slips. Each run goes on until the mean of ‖∇F(x̄)‖² over the evaluations "
         "so far, at the ends of rounds and with the start among them, is at most ε²; ∇F is exact. Exponents are "
-        "least-squares slopes in logarithms, seed by seed; intervals are 95 % over seeds. The engine is `stacked`: "
+        "least-squares slopes in logarithms, seed by seed; intervals are 95 % over seeds; an ε that some seed did not "
+        "reach in its steps is left out of the fit, and missing in the figures. The engine is `stacked`: "
         "settings, seeds and clients in one pass, nothing compiled.",
         data=f"With the theory's settings a nested quadratic (d = 1, s = τ = 0.3) and invariant logistic regression "
         f"(d = 2, σ₂/σ₁ = 0.5), N = {config['clients']}; with tuned settings a noisier quadratic (s = τ = 1) and the "

@@ -188,14 +188,14 @@ def fewest(
 
 
 def speed_up(config: Config) -> dict[tuple[str, int], Unit]:
-    """The federated methods on the same F with N clients: T/N steps, rates around Nα, the corollary's q."""
+    """The federated methods on the same F with N clients: T/N steps and some more, rates around Nα, the corollary's q."""
     seeds, about = [*config["tuning_seeds"], *config["seeds"]], config["speed_up"]
     units = {}
     for method in FEDERATED:
         for clients in about["clients"]:
             instance = alike(clients)
             rates = [about["rate"] * clients * factor for factor in about["factors"]]
-            steps = about["steps"] / clients
+            steps = about["steps"] / clients + about["more_steps"]
             q = max(1, math.floor((steps / clients**3) ** 0.25))
             plan = Plan(math.ceil(steps / q), q, inner_batch=about["inner"])
             momentum = config | {"momenta": about["momenta"]}
