@@ -33,8 +33,7 @@ def finished(tmp_path_factory):
 def test_the_page_is_whole_in_itself(finished):
     html = (finished / "report.html").read_text()
     assert not re.findall(r"""(?:src|href)=["'](?!data:)""", html)
-    assert "http://www.w3.org/2000/svg" in html  # a name, not an address
-    assert len(re.findall(r"https?://", html)) == 1
+    assert not re.search(r"https?://", html)
     assert [chart["title"] for chart in data_in(html)["charts"]][:2] == ["test average precision", "test AUROC"]
 
 

@@ -3,7 +3,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const hidden = new Set();
 const make = (name, attributes = {}, parent = null, text = null) => {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+  const node = document.createElementNS(document.getElementById("pen").namespaceURI, name);
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
   if (text !== null) node.textContent = text;
   if (parent) parent.append(node);
