@@ -188,7 +188,7 @@ def fewest(
 
 
 def speed_up(config: Config) -> dict[tuple[str, int], Unit]:
-    """The federated methods on the same F with N clients: T/N steps and some more, rates around Nα, the corollary's q."""
+    """The federated methods on the same F with N clients: T/N steps and more, rates around Nα, the corollary's q."""
     seeds, about = [*config["tuning_seeds"], *config["seeds"]], config["speed_up"]
     units = {}
     for method in FEDERATED:
