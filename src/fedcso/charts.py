@@ -106,7 +106,7 @@ def _by_algorithm(rows: Rows) -> dict[str, Rows]:
 
 def _mean(values: Sequence[float | None]) -> float | None:
     numbers = [value for value in values if value is not None]
-    return _short(sum(numbers) / len(numbers)) if numbers else None
+    return _finite(sum(numbers) / len(numbers)) if numbers else None
 
 
 def _estimate(values: Sequence[Any]) -> list[float | None]:
@@ -114,8 +114,7 @@ def _estimate(values: Sequence[Any]) -> list[float | None]:
     numbers = [number for value in values if (number := _finite(value)) is not None]
     if not numbers:
         return [None, None]
-    mean, width = mean_and_interval(numbers)
-    return [_short(mean), _short(width) if width == width else None]
+    return [_finite(value) for value in mean_and_interval(numbers)]
 
 
 def _finite(value: Any) -> float | None:
@@ -123,9 +122,5 @@ def _finite(value: Any) -> float | None:
         number = float(value)
     except (TypeError, ValueError):
         return None
-    return number if abs(number) < float("inf") else None
-
-
-def _short(value: float) -> float:
-    """Six digits are more than a screen shows."""
-    return float(f"{value:.6g}")
+    # Six digits are more than a screen shows; huge numbers may become infinite by being averaged.
+    return float(f"{number:.6g}") if abs(number) < float("inf") else None

@@ -63,7 +63,7 @@ def _kind(name: str) -> type[Algorithm]:
     by_lower = {known.lower(): known for known in ALGORITHMS}
     if name.lower() in by_lower:
         return ALGORITHMS[by_lower[name.lower()]]
-    if ":" not in name:
+    if not name.rpartition(":")[0]:
         raise UnknownName("algorithm", name, [*ALGORITHMS, "path.py:Name", "module:Name"])
     found: Any = own.load("algorithm", name)
     if not (is_dataclass(found) and isinstance(found, type) and issubclass(found, Algorithm)):
@@ -131,7 +131,7 @@ def task_maker(name: str) -> TaskMaker:
     """
     if name in PROBLEMS:
         return PROBLEMS[name]
-    if ":" not in name:
+    if not name.rpartition(":")[0]:
         raise UnknownName("problem", name, [*PROBLEMS, "path.py:name", "module:name"])
     found = own.load("problem", name)
     if isinstance(found, Task):
