@@ -12,7 +12,19 @@ from fedcso.errors import FedcsoError, UnknownName
 from fedcso.parser import UsageError
 from fedcso.study import Interrupted
 
-COMMANDS = ("run", "resume", "report", "compare", "sweep", "reproduce", "list", "data", "doctor")
+COMMANDS = (
+    "run",
+    "resume",
+    "report",
+    "compare",
+    "sweep",
+    "reproduce",
+    "flower",
+    "check-site",
+    "list",
+    "data",
+    "doctor",
+)
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 
@@ -71,4 +83,4 @@ def overview() -> str:
 
 
 def _command(name: str) -> ModuleType:
-    return importlib.import_module(f"fedcso.commands.{name}")
+    return importlib.import_module(f"fedcso.commands.{name.replace('-', '_')}")

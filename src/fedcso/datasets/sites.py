@@ -1,7 +1,7 @@
 """Rare positives at several sites: the built-in data made rare and dealt out, or one's own table."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -9,9 +9,10 @@ from fedcso.datasets import DATASETS, IMAGES, load, load_images
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.imbalance import binarise, thin_positives
 from fedcso.datasets.partition import partition, pathological, thirds
-from fedcso.datasets.preparation import Preparation
-from fedcso.datasets.table import load_table
 from fedcso.errors import InvalidValue, UnknownName, require
+
+if TYPE_CHECKING:  # pandas takes long to load
+    from fedcso.datasets.preparation import Preparation
 
 TEN_CLASSES = "5,6,7,8,9"
 """The paper's positives."""
@@ -26,7 +27,7 @@ class Sites(NamedTuple):
     test: list[Examples]
     notes: list[str]
     """What a user should know of how they came about."""
-    preparation: Preparation | None = None
+    preparation: "Preparation | None" = None
     """Makes the same numbers of new rows of a table."""
 
 
@@ -59,6 +60,8 @@ def load_sites(
     if not Path(data).suffix and not Path(data).exists():
         raise UnknownName("data", data, [*DATASETS, *IMAGES, "FILE.csv", "FILE.parquet", "FILE.npz", "FOLDER"])
     require("label", label, bool, "the name of a column, which your own data need")
+    from fedcso.datasets.table import load_table
+
     table = load_table(data, label, site or None, positive or None, data_seed)
     return Sites(table.sites, table.train, table.validation, table.test, table.notes, table.preparation)
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from sklearn.metrics import average_precision_score, roc_auc_score
 from torch import nn
 
 from fedcso.datasets.examples import Examples, pooled
@@ -69,6 +68,8 @@ class Scores:
 
 def judged(scores: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
     """scikit-learn's average precision (not the trapezoid) and AUROC."""
+    from sklearn.metrics import average_precision_score, roc_auc_score  # here, for it takes long to load
+
     truth, values = labels.cpu().numpy(), scores.double().cpu().numpy()
     positives = int(truth.sum())
     ranked = bool(torch.isfinite(scores).all())  # a model that has overflowed ranks nothing

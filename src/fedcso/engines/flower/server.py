@@ -1,0 +1,132 @@
+"""The coordinator's part: a run as any other, whose rounds are played by sites."""
+
+import json
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+
+from fedcso import outputs, settings
+from fedcso.algorithm import Algorithm
+from fedcso.commands.common import at_work, conclude
+from fedcso.datasets.agreement import agree
+from fedcso.engine import Job, OnRound, Snapshot, drive, only
+from fedcso.engines.flower.elsewhere import About, Elsewhere
+from fedcso.engines.flower.journal import Journal
+from fedcso.engines.flower.order import Order
+from fedcso.engines.flower.roster import Roster
+from fedcso.engines.flower.rounds import Connection, SiteBySite
+from fedcso.engines.flower.site import located
+from fedcso.estimator import Estimator, plain
+from fedcso.federation import OPTIONS, Federation
+from fedcso.folder import RunFolder, read_yaml
+from fedcso.plan import Plan
+from fedcso.problem import Problem
+from fedcso.progress import display
+from fedcso.study import Study, Unit, as_file_name
+from fedcso.task import Task
+from fedcso.trace import Trace
+from fedcso.tracking import Silent
+
+SITES = "sites.json"
+"""What sites said of themselves when the run began, and agreed on."""
+
+
+def server_app(app: Path) -> ServerApp:
+    """The ServerApp of an app whose files are in the folder `app`."""
+    flower = ServerApp()
+
+    @flower.main()
+    def main(grid: Grid, context: Context) -> None:
+        """Carry out the run in the folder that the run's configuration names, or in a new one."""
+        named = str(context.run_config["run-folder"])
+        coordinate(grid, RunFolder.open(Path(named)) if named else _new_folder(app), app)
+
+    return flower
+
+
+def _new_folder(app: Path) -> RunFolder:
+    """For a run that was started by Flower's own command line."""
+    config = read_yaml(app / "config.yaml", "settings")
+    return RunFolder.create(Path(config["out"]), "flower", config, {"sites": str(config["sites"])})
+
+
+def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
+    """All that is left of a run; its folder holds what every run folder holds, and the sites' tables."""
+    config = located(folder.config(), app)
+    federation = Federation(**{name: config[name] for name in OPTIONS})
+    roster = Roster(grid, Order(folder.config(), federation.names), federation.round_seconds)
+    with at_work(folder):
+        _gather(roster, folder, federation)
+        task = _task(config, roster, folder)
+        connection = Connection(grid, federation, roster, Journal(folder))
+        study = Study(_units(config, task, connection, folder), folder.path / "checkpoints", every_rounds=1)
+
+        def on_checkpoint() -> None:
+            outputs.write_metrics(folder, study.collect(), config["seeds"], task)
+
+        found = study.execute(display(), Silent(), on_checkpoint)
+        table = outputs.write_all(folder, found, config["seeds"], task)
+    return conclude(folder, table, found)
+
+
+def _gather(roster: Roster, folder: RunFolder, federation: Federation) -> None:
+    """Wait for the sites; what they said and agreed on when the run began holds to its end."""
+    path = folder.path / SITES
+    began = json.loads(path.read_text()) if path.is_file() else None
+    if began:
+        roster.order = replace(roster.order, agreement=began["agreement"])
+        roster.wait(federation.min_sites, federation.wait_seconds)
+        roster.about = [About(**about) for about in began["about"]]
+        return
+    roster.wait_for_all(federation.min_sites, federation.wait_seconds)
+    tables = [said["table"] for _, said in sorted(roster.said.items()) if "table" in said]
+    if tables:
+        roster.ask_again(replace(roster.order, agreement=agree(tables)))
+    content = {"about": [asdict(about) for about in roster.about], "agreement": roster.order.agreement}
+    folder.write(SITES, json.dumps(content, indent=1))
+
+
+def _task(config: dict[str, Any], roster: Roster, folder: RunFolder) -> Task:
+    """The problem with what the coordinator knows of the sites' data."""
+    if roster.order.agreement:
+        path = folder.write("agreement.json", json.dumps(roster.order.agreement, indent=1))
+        config = config | {"agreement": str(path)}
+    task = settings.task_of(config)
+    problem = Elsewhere(task.problem, task.clients[0])
+    return Task(problem, roster.about, names=roster.names, notes=task.notes, files=task.files)
+
+
+def _units(config: dict[str, Any], task: Task, connection: Connection, folder: RunFolder) -> list[Unit]:
+    plan, order = settings.plan_of(config), connection.roster.order
+    ask = partial(connection.measure, order) if any(about.tests for about in task.clients) else None
+    units = []
+    for name, algorithm in settings.algorithms_of(config).items():
+        own = replace(order, algorithm=name, run=f"{folder.path.name}/{as_file_name(name)}")
+        engine = partial(run, connection=connection, order=own)
+        units.append(Unit(name, task, plan, [algorithm], config["seeds"], ask, engine=engine))
+    return units
+
+
+def run(
+    algorithm: Algorithm,
+    problem: Problem,
+    clients: list[About],
+    plan: Plan,
+    seed: int = 0,
+    *,
+    connection: Connection,
+    order: Order,
+    test: Any = None,
+    estimator: Estimator = plain,
+    device: str = "cpu",
+    on_round: OnRound | None = None,
+    start: Snapshot | None = None,
+) -> Trace:
+    """Run one method over the sites that a connection leads to."""
+    job = Job(algorithm, problem, clients, plan, seed, test, estimator, device)
+    order = replace(order, run=f"{order.run}/seed{seed}", seed=seed, output_step=job.output_step())
+    return only(drive(SiteBySite(job, connection, order), on_round, start))
