@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, fields
 
 from fedcso.aggregation import AGGREGATES, Aggregation
 from fedcso.errors import InvalidValue, is_number, require, require_choice, require_count, require_positive
+from fedcso.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,16 @@ class Federation:
             raise InvalidValue("dp_noise", self.dp_noise, "0 without clip_update, which bounds what one site can do")
         if self.dp_noise and self.aggregate != "mean":
             raise InvalidValue("dp_noise", self.dp_noise, "0 unless aggregate is mean, for which the noise is reckoned")
+
+    def check(self, plan: Plan) -> None:
+        """Refuse a plan for which the noise would not give the privacy that is reported."""
+        if self.dp_noise and plan.weights != "uniform":
+            raise InvalidValue("weights", plan.weights, "uniform with dp_noise, where all sites count alike")
+
+    @property
+    def too_long(self) -> float:
+        """`outlier`; with noise never, for whom it leaves out depends on what the others sent, and clipping does."""
+        return 0.0 if self.dp_noise else self.outlier
 
     @property
     def aggregation(self) -> Aggregation:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+import yaml
 
 from fedcso import checkpoint, settings
 from fedcso.engine import Job, drive, only
@@ -19,6 +20,7 @@ from fedcso.errors import NonFinite
 from fedcso.folder import RunFolder
 from fedcso.study import as_file_name
 from fedcso.tree import leaves
+from tests import processes
 from tests.command_line import FINE, call, read_csv
 
 MISBEHAVING = Path(__file__).with_name("misbehaving_app.py")
@@ -45,6 +47,11 @@ class Local:
         outcome = call("flower", "up", self.deployment.folder, *options)
         assert outcome.code == FINE, outcome.err + self.said(SUPERLINK)
 
+    def set(self, **settings):
+        """Change the settings, as the coordinator may."""
+        path = self.deployment.app / "federated" / "config.yaml"
+        path.write_text(yaml.safe_dump(self.deployment.config() | settings))
+
     def said(self, process):
         return self.deployment.processes.last_words(process)
 
@@ -64,8 +71,13 @@ class Local:
         outcome = call("resume", folder.path)
         assert outcome.code == code, outcome.out + outcome.err + self.said(SUPERLINK)
 
+    def begun(self):
+        """The folder of a run, once there is one."""
+        runs = Path(self.deployment.config()["out"])
+        return self.newest() if runs.is_dir() and any(not p.name.startswith(".") for p in runs.iterdir()) else None
+
     def newest(self):
-        return RunFolder.open(max((self.deployment.folder / "runs").iterdir(), key=os.path.getmtime))
+        return RunFolder.open(max(Path(self.deployment.config()["out"]).iterdir(), key=os.path.getmtime))
 
     def kill_node(self, site):
         """SIGKILL to a site's SuperNode; its supervisor lives and starts it again."""
@@ -77,6 +89,21 @@ class Local:
 
     def kill_superlink(self):
         os.killpg(self.deployment.processes.alive()[SUPERLINK], signal.SIGKILL)
+
+
+def in_background(local):
+    """A run, in a process of its own."""
+    return processes.start(local.deployment.folder, "flower", "run", local.deployment.folder)
+
+
+def end(process):
+    return processes.end(process)
+
+
+def checkpointed(folder):
+    """After how many rounds the newest checkpoint was written."""
+    (place,) = (folder.path / "checkpoints").glob("*/*")
+    return checkpoint.newest(place).done
 
 
 def wait_until(condition, seconds=120):

@@ -29,6 +29,8 @@ class Sites(NamedTuple):
     """What a user should know of how they came about."""
     preparation: "Preparation | None" = None
     """Makes the same numbers of new rows of a table."""
+    positive_rate: float | None = None
+    """The share of positives over all sites, where these are not all."""
 
 
 def load_sites(
@@ -41,6 +43,7 @@ def load_sites(
     classes: int = 0,
     removed: float = 0.8,
     data_seed: int = 0,
+    agreement: str = "",
 ) -> Sites:
     """Sites with rare positives.
 
@@ -54,7 +57,12 @@ def load_sites(
         classes: built-in data, how many of the classes each site has, if not all (a pathological split)
         removed: built-in data, the share of the training positives that is left out
         data_seed: decides the splits and who holds what
+        agreement: in a federation of real sites, the file with what they agreed on; data is then one site's own table
     """
+    if agreement:
+        from fedcso.datasets.agreement import agreed_sites
+
+        return agreed_sites(data, label, positive, agreement, data_seed)
     if data in DATASETS or data in IMAGES:
         return _built_in(data, positive, clients, alpha, classes, removed, data_seed)
     if not Path(data).suffix and not Path(data).exists():

@@ -88,6 +88,8 @@ def as_input(inputs: torch.Tensor) -> torch.Tensor:
 
 def share_of_positives(sites: Sites) -> float:
     """p, over all sites' training data."""
+    if sites.positive_rate is not None:
+        return sites.positive_rate
     labels = torch.cat([examples.labels for examples in sites.train])
     if not 0 < int(labels.sum()) < len(labels):
         raise FedcsoError("the training data have no positive example, or nothing else: there is nothing to learn")

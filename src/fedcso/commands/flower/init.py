@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcso import settings
+from fedcso.datasets.agreement import ELSEWHERE
 from fedcso.engine import Job
 from fedcso.engines.flower.app import write_app
 from fedcso.errors import FedcsoError, InvalidValue
@@ -28,7 +29,8 @@ def main(arguments: list[str]) -> int:
     config = settings.read("flower", str(__doc__), rest, _add_options)
     config = {name: value for name, value in config.items() if name not in NOT_HERE}
     federation = Federation(**{name: config[name] for name in OPTIONS})
-    if config.get("data") != "sites":
+    federation.check(settings.plan_of(config))
+    if config.get("data") != ELSEWHERE:
         config = _dealt(config, len(federation.names))
     write_app(folder, config, federation.names)
     print(f"written  {folder}: README.md for the coordinator, SITE.md for a site")

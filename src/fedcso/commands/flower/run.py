@@ -100,6 +100,7 @@ def _end(deployment: Deployment, folder: RunFolder) -> int:
         for what, file in {"figure": "curves.png", "report": "report.html", "sites": FILE}.items():
             print(f"{what}  {folder.path / file}")
         return 0
-    words = f"ended as {folder.status!r}; see {folder.path / 'log.txt'} and {deployment.processes.folder}/*.log"
+    how = "broke off" if folder.status in ("running", "starting") else f"ended as {folder.status!r}"
+    words = f"{how}; see {folder.path / 'log.txt'} and {deployment.processes.folder}/*.log"
     print(f"{words}. To go on: fedcso resume {folder.path}")
     return FAILED

@@ -33,12 +33,12 @@ def main(arguments: list[str]) -> int:
     if SUPERLINK in running:
         raise FedcsoError(f"{deployment.folder} is up already; stop it by: fedcso flower down {options.folder}")
     if not options.insecure:
-        deployment.make_keys(names, [options.host] if options.host not in ("127.0.0.1", "0.0.0.0") else [])
+        deployment.make_keys(names[:count], [options.host] if options.host not in ("127.0.0.1", "0.0.0.0") else [])
     print("starting the SuperLink (some seconds) …", flush=True)
     port = deployment.start_superlink(options.host, options.port, not options.insecure)
     print(f"SuperLink   {options.host}:{port}  {'without TLS' if options.insecure else 'TLS, sites by key'}")
     if not options.insecure:
-        deployment.register(names)
+        deployment.register(deployment.known_sites())
     for name in names[:count]:
         deployment.start_site(name)
         print(f"site        {name}, keeps its state in {deployment.folder / 'sites' / name}")

@@ -15,7 +15,6 @@ from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
 from fedcso.client import local_round
-from fedcso.datasets.agreement import describe_table
 from fedcso.engines.flower.memory import Memory
 from fedcso.engines.flower.order import Order
 from fedcso.engines.flower.site import Site
@@ -41,8 +40,12 @@ def client_app(app: Path) -> ClientApp:
 def describe(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
     """Who this is and how much it has; before sites have agreed how to prepare their tables, what is in its own."""
     number = site.number(order)
-    if "data" in site.own and not order.agreement and order.config.get("data") == "sites":
-        return {"number": number, "table": describe_table(**(_columns(order) | site.own))}, ()
+    if "data" in site.own and not order.agreement and "agreement" in order.config:
+        from fedcso.datasets.agreement import as_json, describe_table  # here, for pandas takes long to load
+
+        columns = {key: str(order.config[key]) for key in ("label", "positive") if order.config.get(key)}
+        described, _ = describe_table(**(columns | site.own), seed=int(order.config["data_seed"]), place=number)
+        return {"number": number, "table": as_json(described)}, ()
     holding = site.holding(order, app)
     about = {
         "size": holding.problem.size(holding.data),
@@ -75,10 +78,6 @@ def evaluate(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
     with torch.no_grad():
         metrics = holding.problem.evaluate(to_device(tree["x"], site.device), holding.test)
     return {"metrics": {name: _number(value) for name, value in metrics.items()}}, ()
-
-
-def _columns(order: Order) -> dict[str, str]:
-    return {key: str(order.config[key]) for key in ("label", "positive") if order.config.get(key)}
 
 
 def _number(value: Any) -> float | None:

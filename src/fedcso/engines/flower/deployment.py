@@ -81,10 +81,14 @@ class Deployment:
         """A site's private key."""
         return self.keys / "sites" / site
 
+    def known_sites(self) -> list[str]:
+        """Those whose public keys are here."""
+        return sorted(path.stem for path in (self.keys / "sites").glob("*.pub"))
+
     # ------------------------------------------------------------------------------- the SuperLink
 
     def start_superlink(self, host: str = "127.0.0.1", port: int = 0, secure: bool = True) -> int:
-        """Start it, wait until it answers, register the sites' keys; returns its port."""
+        """Start it and wait until it answers; returns its port."""
         if not secure and host not in LOOPBACK:
             raise InvalidValue("insecure", True, f"left out: {host} is not loopback, where others could listen")
         port = port or free_port()

@@ -86,8 +86,8 @@ class SiteBySite:
             if report:
                 return [report]
             if time.monotonic() - began > federation.wait_seconds:
-                raise Interrupted(f"round {round}: fewer than {least} sites gave an answer that counts")
-            log.warning("round %d is played again: fewer than %d sites gave an answer that counts", round, least)
+                raise Interrupted(f"round {round + 1}: fewer than {least} sites gave an answer that counts")
+            log.warning("round %d is played again: fewer than %d sites gave an answer that counts", round + 1, least)
             time.sleep(AGAIN_SECONDS)
 
     def attempt(self, round: int, participants: list[int], least: int) -> Report | None:
@@ -99,7 +99,7 @@ class SiteBySite:
         }
         answers = exchange(self.connection.grid, "train", content, federation.round_seconds)
         arrivals = {client: answers[node] for client, node in asked.items()}
-        replies, said, faults = accepted(arrivals, self.shared, federation.outlier)
+        replies, said, faults = accepted(arrivals, self.shared, federation.too_long)
         faults |= {n: "not connected" for n in participants if n not in asked}
         self.tell(round, arrivals, said, faults)
         if len(replies) < least:
@@ -124,9 +124,9 @@ class SiteBySite:
         rows = []
         for client in sorted(arrivals.keys() | faults.keys()):
             if client in faults:
-                log.warning("round %d: site %s is left out: %s", round, names[client], faults[client])
+                log.warning("round %d: site %s is left out: %s", round + 1, names[client], faults[client])
             if said.get(client, {}).get("forgot"):
-                log.warning("round %d: site %s has lost its local state and starts anew", round, names[client])
+                log.warning("round %d: site %s has lost its local state and starts anew", round + 1, names[client])
             arrival = arrivals.get(client, Arrival(None, "", 0.0, 0, 0))
             rows.append(
                 {

@@ -1,6 +1,7 @@
 """The coordinator's part: a run as any other, whose rounds are played by sites."""
 
 import json
+import logging
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -12,14 +13,16 @@ from flwr.serverapp import Grid, ServerApp
 from fedcso import outputs, settings
 from fedcso.algorithm import Algorithm
 from fedcso.commands.common import at_work, conclude
-from fedcso.datasets.agreement import agree
+from fedcso.datasets.agreement import ELSEWHERE, Description, agree
 from fedcso.engine import Job, OnRound, Snapshot, drive, only
 from fedcso.engines.flower.elsewhere import About, Elsewhere
 from fedcso.engines.flower.journal import Journal
 from fedcso.engines.flower.order import Order
+from fedcso.engines.flower.privacy import statement
 from fedcso.engines.flower.roster import Roster
 from fedcso.engines.flower.rounds import Connection, SiteBySite
 from fedcso.engines.flower.site import located
+from fedcso.errors import FedcsoError
 from fedcso.estimator import Estimator, plain
 from fedcso.federation import OPTIONS, Federation
 from fedcso.folder import RunFolder, read_yaml
@@ -42,6 +45,7 @@ def server_app(app: Path) -> ServerApp:
     @flower.main()
     def main(grid: Grid, context: Context) -> None:
         """Carry out the run in the folder that the run's configuration names, or in a new one."""
+        logging.getLogger("fedcso").setLevel(logging.INFO)
         named = str(context.run_config["run-folder"])
         coordinate(grid, RunFolder.open(Path(named)) if named else _new_folder(app), app)
 
@@ -66,7 +70,11 @@ def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
         study = Study(_units(config, task, connection, folder), folder.path / "checkpoints", every_rounds=1)
 
         def on_checkpoint() -> None:
-            outputs.write_metrics(folder, study.collect(), config["seeds"], task)
+            found = study.collect()
+            outputs.write_metrics(folder, found, config["seeds"], task)
+            if federation.dp_noise:
+                traces = [trace for unit in found.values() for runs in unit for trace in runs]
+                folder.write("privacy.json", statement(federation, traces))
 
         found = study.execute(display(), Silent(), on_checkpoint)
         table = outputs.write_all(folder, found, config["seeds"], task)
@@ -83,7 +91,11 @@ def _gather(roster: Roster, folder: RunFolder, federation: Federation) -> None:
         roster.about = [About(**about) for about in began["about"]]
         return
     roster.wait_for_all(federation.min_sites, federation.wait_seconds)
-    tables = [said["table"] for _, said in sorted(roster.said.items()) if "table" in said]
+    names = roster.names
+    tables = {names[n]: Description.read(names[n], said["table"]) for n, said in roster.said.items() if "table" in said}
+    if roster.order.config.get("data") == ELSEWHERE and len(tables) < len(roster.nodes):
+        absent = ", ".join(names[n] for n in roster.nodes if names[n] not in tables)
+        raise FedcsoError(f"data = {ELSEWHERE!r}, but sites were started without --data: {absent}")
     if tables:
         roster.ask_again(replace(roster.order, agreement=agree(tables)))
     content = {"about": [asdict(about) for about in roster.about], "agreement": roster.order.agreement}
@@ -97,7 +109,8 @@ def _task(config: dict[str, Any], roster: Roster, folder: RunFolder) -> Task:
         config = config | {"agreement": str(path)}
     task = settings.task_of(config)
     problem = Elsewhere(task.problem, task.clients[0])
-    return Task(problem, roster.about, names=roster.names, notes=task.notes, files=task.files)
+    notes = roster.order.agreement.get("notes", task.notes)
+    return Task(problem, roster.about, names=roster.names, notes=notes, files=task.files)
 
 
 def _units(config: dict[str, Any], task: Task, connection: Connection, folder: RunFolder) -> list[Unit]:
@@ -128,5 +141,7 @@ def run(
 ) -> Trace:
     """Run one method over the sites that a connection leads to."""
     job = Job(algorithm, problem, clients, plan, seed, test, estimator, device)
-    order = replace(order, run=f"{order.run}/seed{seed}", seed=seed, output_step=job.output_step())
+    # With noise no one may see the iterate of the output step, to which none is added.
+    output_step = -1 if connection.federation.dp_noise else job.output_step()
+    order = replace(order, run=f"{order.run}/seed{seed}", seed=seed, output_step=output_step)
     return only(drive(SiteBySite(job, connection, order), on_round, start))
