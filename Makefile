@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test lint types tests bench format clean
+.PHONY: run test test-federation lint types tests bench format clean
 
 run: $(VENV)/.installed
 	$(BIN)/fedcso run invariant_logistic
@@ -22,11 +22,16 @@ types: $(VENV)/.installed-dev
 tests: $(VENV)/.installed-dev
 	$(BIN)/pytest -n 2
 
+# Every fault and every attack on a federation of real processes: about half an hour.
+test-federation: $(VENV)/.installed-dev
+	$(BIN)/pytest tests/federation -m 'federation or not federation' -v --durations=0
+
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.invariant_logistic
 	$(BIN)/python -m benchmarks.threads
 	$(BIN)/python -m benchmarks.maml
 	$(BIN)/python -m benchmarks.auprc
+	$(BIN)/python -m benchmarks.flower
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .

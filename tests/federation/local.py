@@ -106,7 +106,7 @@ def checkpointed(folder):
     return checkpoint.newest(place).done
 
 
-def wait_until(condition, seconds=120):
+def wait_until(condition, seconds=500):
     """What a condition gives as soon as it gives something."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):

@@ -22,35 +22,34 @@ QUADRATIC = ["--problem", "nested_quadratic", "--local-steps", 5, "--algorithm",
 METHOD = "Acc-FCSG-M"
 
 
-def assert_left_out(folder, round, site, reason):
-    """In the table, in the log by name, and in the counts; the others answered."""
-    found = outcomes(folder, round)
-    assert reason in found.pop(site)
+def assert_left_out(folder, round, reasons):
+    """In the table and in the log by name; the others answered."""
+    found, log = outcomes(folder, round), (folder.path / "log.txt").read_text()
+    for site, reason in reasons.items():
+        assert reason in found.pop(site)
+        assert f"round {round}: site {site} is left out: " in log
     assert set(found.values()) == {"answered"}
-    assert f"round {round}: site {site} is left out: " in (folder.path / "log.txt").read_text()
 
 
-def test_a_site_that_raises_sends_nan_other_shapes_or_huge_numbers_is_left_out(start):
-    local = start(*QUADRATIC, "--rounds", 4, up=False)
-    local.misbehave("0", (0, "raise"), (3, "huge"))
-    local.misbehave("1", (1, "nan"))
-    local.misbehave("2", (2, "shape"))
+def test_sites_that_raise_send_nan_other_shapes_or_huge_numbers_are_left_out(start):
+    local = start(*QUADRATIC, "--rounds", 2, "--min-sites", 1, up=False)
+    local.misbehave("0", (0, "raise"), (1, "huge"))
+    local.misbehave("1", (0, "nan"))
+    local.misbehave("2", (1, "shape"))
     local.up()
     folder = local.run()
-    assert_left_out(folder, 1, "0", "it raised RuntimeError; its own log says why")
-    assert_left_out(folder, 2, "1", "not finite")
-    assert_left_out(folder, 3, "2", "other shapes")
-    assert_left_out(folder, 4, "0", "times as long as the median site's")
-    assert_same(final(folder, METHOD), without(folder, METHOD, {(0, 0), (1, 1), (2, 2), (0, 3)}))
+    assert_left_out(folder, 1, {"0": "it raised RuntimeError; its own log says why", "1": "not finite"})
+    assert_left_out(folder, 2, {"0": "times as long as the median site's", "2": "other shapes"})
+    assert_same(final(folder, METHOD), without(folder, METHOD, {(0, 0), (1, 0), (0, 1), (2, 1)}))
     dropped = {row["client"]: int(row["dropped"]) for row in read_csv(folder.path / "clients.csv")}
     assert dropped == {"0": 2, "1": 1, "2": 1}
     told = "".join(path.read_text() for path in folder.path.glob("*.*") if path.suffix in (".txt", ".csv", ".json"))
-    assert "Smith" not in told + local.said("superlink")
+    assert "Smith" not in told + (local.deployment.processes.folder / "superlink.log").read_text()
 
 
 @pytest.mark.federation
 def test_a_supernode_killed_in_a_round_is_left_out_named_and_comes_back_with_its_state(start):
-    local = start(*QUADRATIC, "--rounds", 12, up=False)
+    local = start(*QUADRATIC, "--rounds", 10, up=False)
     local.misbehave("2", (1, "slow"))
     local.up()
     run = in_background(local)
@@ -60,7 +59,7 @@ def test_a_supernode_killed_in_a_round_is_left_out_named_and_comes_back_with_its
     local.kill_node("2")
     assert end(run) == FINE
     lost = "its connection was lost"
-    told = [outcomes(folder, round)["2"] for round in range(1, 13)]
+    told = [outcomes(folder, round)["2"] for round in range(1, 11)]
     assert told[0] == "answered"
     assert lost in told[1]
     assert told[-1] == "answered", told
@@ -71,12 +70,12 @@ def test_a_supernode_killed_in_a_round_is_left_out_named_and_comes_back_with_its
 
 @pytest.mark.federation
 def test_a_client_process_that_dies_is_left_out_and_a_site_that_never_answers_meets_the_deadline(start):
-    local = start(*QUADRATIC, "--rounds", 4, "--round-seconds", 150, up=False)
+    local = start(*QUADRATIC, "--rounds", 4, "--round-seconds", 100, up=False)
     local.misbehave("1", (0, "die"), (2, "sleep"))
     local.up()
     folder = local.run()
-    assert_left_out(folder, 1, "1", "its app's process died")
-    assert_left_out(folder, 3, "1", "no answer in time")
+    assert_left_out(folder, 1, {"1": "its app's process died"})
+    assert_left_out(folder, 3, {"1": "no answer in time"})
     assert outcomes(folder, 2)["1"] == "answered"
     away = {(1, round - 1) for round in range(1, 5) if outcomes(folder, round)["1"] != "answered"}
     assert_same(final(folder, METHOD), without(folder, METHOD, away))

@@ -6,6 +6,7 @@ import signal
 import socket
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +62,11 @@ class Processes:
         while set(chosen) & set(self.alive()) and time.monotonic() < deadline:
             _reap(chosen.values())
             time.sleep(0.1)
-        for name in set(chosen) & set(self.alive()):
-            os.killpg(chosen[name], signal.SIGKILL)
-        self._write({name: process for name, process in self.recorded().items() if name not in chosen})
+        for pid in chosen.values():
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)  # whoever is left, itself or what it had started
+        if chosen:
+            self._write({name: process for name, process in self.recorded().items() if name not in chosen})
         return list(chosen)
 
     def last_words(self, name: str) -> str:
