@@ -61,6 +61,10 @@ class Local:
         place.mkdir(parents=True, exist_ok=True)
         (place / "misbehave.json").write_text(json.dumps(deeds))
 
+    def has_misbehaved(self, site):
+        """True once nothing is left to do."""
+        return json.loads((self.deployment.folder / "sites" / site / "misbehave.json").read_text()) == []
+
     def run(self, code=FINE):
         """A whole run; returns its folder."""
         outcome = call("flower", "run", self.deployment.folder)

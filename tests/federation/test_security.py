@@ -11,7 +11,7 @@ from fedcso.engines.flower.keys import make_authority, make_site_key
 from tests.federation.local import outcomes, wait_until
 
 QUADRATIC = ["--problem", "nested_quadratic", "--algorithm", "FCSG-M", "--rounds", 1, "--local-steps", 2, "--sites", 3]
-SAYS_SO_WITHIN = 90
+SAYS_SO_WITHIN = 60
 
 
 def refused(local, tmp_path, authority, key, name="2"):
@@ -33,7 +33,7 @@ def refused(local, tmp_path, authority, key, name="2"):
 
 @pytest.mark.federation
 def test_only_registered_keys_over_tls_of_the_right_authority_get_in(start, tmp_path):
-    local = start(*QUADRATIC, "--min-sites", 2, "--wait-seconds", 20, sites=2)
+    local = start(*QUADRATIC, "--min-sites", 2, "--wait-seconds", 40, sites=2)
     ca, own = local.deployment.keys / "ca.crt", tmp_path / "own-key"
     make_site_key(own)
     make_authority(tmp_path)
@@ -57,7 +57,7 @@ def test_only_registered_keys_over_tls_of_the_right_authority_get_in(start, tmp_
 
 @pytest.mark.federation
 def test_a_node_with_a_name_that_another_has_or_no_one_has_is_turned_away(start, tmp_path):
-    local = start(*QUADRATIC, "--min-sites", 1, "--wait-seconds", 30, sites=1)
+    local = start(*QUADRATIC, "--min-sites", 1, "--wait-seconds", 60, sites=1)
     local.deployment.make_keys(["1", "2"])
     local.deployment.register(["1", "2"])
     for key, name in (("1", "0"), ("2", "nowhere")):

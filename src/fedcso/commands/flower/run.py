@@ -6,6 +6,7 @@ examples:
 """
 
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from fedcso.study import Interrupted
 HELP = "run a federation's app and follow it"
 
 LOOK_SECONDS = 0.5
-START_SECONDS = 120.0
+START_SECONDS = 300.0
 
 
 def main(arguments: list[str]) -> int:
@@ -73,24 +74,29 @@ def _watch(folder: RunFolder, shown: Display, said: int) -> None:
         if folder.status == "starting" and time.monotonic() - began > START_SECONDS:
             return
         for row in _newest(folder):
-            shown.update(f"{row['algorithm']} seed {row['seed']}", int(row["round"]), rounds, _note(folder, row))
-        if log.is_file():
-            with log.open() as lines:
-                lines.seek(said)
-                for line in lines.read().splitlines():
-                    if " WARNING " in line or " ERROR " in line:
-                        print(f"fedcso: {line.partition(' WARNING ')[2] or line}", flush=True)
-                said = lines.tell()
+            note = f"last answer after {row['seconds']} s"
+            shown.update(f"{row['algorithm']} seed {row['seed']}", int(row["round"]), rounds, note)
+        said = _repeat(log, said)
         time.sleep(LOOK_SECONDS)
+    _repeat(log, said)
+
+
+def _repeat(log: Path, said: int) -> int:
+    """Show what the coordinator has warned of since; returns how far its log has been read."""
+    if not log.is_file():
+        return said
+    with log.open() as lines:
+        lines.seek(said)
+        for line in lines.read().splitlines():
+            for level in (" WARNING ", " ERROR "):
+                if level in line:
+                    print(f"fedcso: {line.partition(level)[2]}", file=sys.stderr, flush=True)
+        return lines.tell()
 
 
 def _newest(folder: RunFolder) -> list[dict[str, Any]]:
     """The last line of each method and seed."""
     return list({(row["algorithm"], row["seed"]): row for row in table_in(folder.path / FILE)}.values())
-
-
-def _note(folder: RunFolder, row: dict[str, Any]) -> str:
-    return f"last answer after {row['seconds']} s"
 
 
 def _end(deployment: Deployment, folder: RunFolder) -> int:

@@ -28,6 +28,7 @@ ERRORS = {
 """Flower's error codes in words."""
 
 NO_ANSWER = "no answer in time"
+NOT_SENT = "it could not be sent to"
 
 
 class Arrival(NamedTuple):
@@ -47,8 +48,9 @@ def exchange(grid: Grid, kind: str, contents: Mapping[int, RecordDict], seconds:
     started = time.monotonic()
     sizes = {node: size(content) for node, content in contents.items()}
     messages = [Message(content, node, kind, ttl=seconds) for node, content in contents.items()]
-    numbers = list(grid.push_messages(messages))
+    numbers = list(grid.push_messages(messages)) or [""] * len(messages)  # none where they are too large
     waiting = {number: node for number, node in zip(numbers, contents, strict=True) if number}
+    unsent = set(contents) - set(waiting.values())
     found: dict[int, Arrival] = {}
     while waiting and time.monotonic() - started < seconds:
         for reply in grid.pull_messages(list(waiting)):
@@ -57,8 +59,11 @@ def exchange(grid: Grid, kind: str, contents: Mapping[int, RecordDict], seconds:
             found[node] = _arrival(reply, time.monotonic() - started, sizes[node])
         if waiting:
             time.sleep(POLL_SECONDS)
-    late = Arrival(None, NO_ANSWER, time.monotonic() - started, 0, 0)
-    return {node: found.get(node, late._replace(bytes_down=sizes[node])) for node in contents}
+    for node in contents:
+        if node not in found:
+            reason = NOT_SENT if node in unsent else NO_ANSWER
+            found[node] = Arrival(None, reason, time.monotonic() - started, sizes[node], 0)
+    return found
 
 
 def _arrival(reply: Message, seconds: float, bytes_down: int) -> Arrival:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from fedcso import atomic
 from fedcso.checkpoint import tree_from_bytes, tree_to_bytes
+from fedcso.errors import InvalidValue
+from fedcso.study import as_file_name
 from fedcso.tree import Tree
 
 
@@ -15,7 +17,10 @@ class Memory:
     """The states of one run (and method, and seed) at one site."""
 
     def __init__(self, folder: Path, run: str):
-        self.place = folder / "local" / run
+        parts = run.split("/")
+        if not all(part == as_file_name(part) and part.strip(".") for part in parts):
+            raise InvalidValue("run", run, "made of names that stay inside the site's folder")
+        self.place = folder.joinpath("local", *parts)
 
     def recall(self, round: int) -> dict[str, Tree] | None:
         """What was kept after a round; None if there is nothing."""

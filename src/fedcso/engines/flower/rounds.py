@@ -100,7 +100,11 @@ class SiteBySite:
         answers = exchange(self.connection.grid, "train", content, federation.round_seconds)
         arrivals = {client: answers[node] for client, node in asked.items()}
         replies, said, faults = accepted(arrivals, self.shared, federation.too_long)
-        faults |= {n: "not connected" for n in participants if n not in asked}
+        faults |= {
+            n: "not connected" if n not in roster.nodes else "nothing to train with"
+            for n in participants
+            if n not in asked
+        }
         self.tell(round, arrivals, said, faults)
         if len(replies) < least:
             return None

@@ -2,6 +2,8 @@
 
 import json
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +31,7 @@ from fedcso.folder import RunFolder, read_yaml
 from fedcso.plan import Plan
 from fedcso.problem import Problem
 from fedcso.progress import display
-from fedcso.study import Study, Unit, as_file_name
+from fedcso.study import Interrupted, Study, Unit, as_file_name
 from fedcso.task import Task
 from fedcso.trace import Trace
 from fedcso.tracking import Silent
@@ -62,8 +64,9 @@ def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
     """All that is left of a run; its folder holds what every run folder holds, and the sites' tables."""
     config = located(folder.config(), app)
     federation = Federation(**{name: config[name] for name in OPTIONS})
-    roster = Roster(grid, Order(folder.config(), federation.names), federation.round_seconds)
-    with at_work(folder):
+    for_sites = {name: value for name, value in folder.config().items() if name != "out"}
+    roster = Roster(grid, Order(for_sites, federation.names), federation.round_seconds)
+    with at_work(folder), _told(folder):
         _gather(roster, folder, federation)
         task = _task(config, roster, folder)
         connection = Connection(grid, federation, roster, Journal(folder))
@@ -78,7 +81,21 @@ def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
 
         found = study.execute(display(), Silent(), on_checkpoint)
         table = outputs.write_all(folder, found, config["seeds"], task)
-    return conclude(folder, table, found)
+        return conclude(folder, table, found)
+
+
+@contextmanager
+def _told(folder: RunFolder) -> Iterator[None]:
+    """What a user must put right stands in the folder's log, where whoever follows the run sees it."""
+    try:
+        yield
+    except Interrupted as reason:
+        logging.getLogger("fedcso").error("%s", reason)
+        raise
+    except FedcsoError as error:
+        logging.getLogger("fedcso").error("%s", error)
+        folder.mark("failed")
+        raise
 
 
 def _gather(roster: Roster, folder: RunFolder, federation: Federation) -> None:
@@ -87,10 +104,11 @@ def _gather(roster: Roster, folder: RunFolder, federation: Federation) -> None:
     began = json.loads(path.read_text()) if path.is_file() else None
     if began:
         roster.order = replace(roster.order, agreement=began["agreement"])
-        roster.wait(federation.min_sites, federation.wait_seconds)
-        roster.about = [About(**about) for about in began["about"]]
-        return
     roster.wait_for_all(federation.min_sites, federation.wait_seconds)
+    if began:  # who trains was settled then, and with it who is drawn for which round
+        for about, then in zip(roster.about, began["about"], strict=True):
+            about.trains, about.tests = then["trains"], then["tests"]
+        return
     names = roster.names
     tables = {names[n]: Description.read(names[n], said["table"]) for n, said in roster.said.items() if "table" in said}
     if roster.order.config.get("data") == ELSEWHERE and len(tables) < len(roster.nodes):

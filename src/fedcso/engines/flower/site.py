@@ -1,5 +1,6 @@
 """What a site is told by its own people, and what it makes of an order: its data never come from anywhere else."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,7 +54,10 @@ class Site:
         """Which client it is."""
         if self.name not in order.sites:
             raise UnknownName("site", self.name, order.sites)
-        return order.sites.index(self.name)
+        number = order.sites.index(self.name)
+        if order.client not in (-1, number):
+            raise FedcsoError(f"an order for site {order.client} came to site {number}")
+        return number
 
     def holding(self, order: Order, app: Path) -> Holding:
         """Its data, made ready as the order says."""
@@ -80,9 +84,10 @@ class Site:
 
     def _agreement(self, order: Order, number: int) -> Path:
         """What the sites agreed on, as a file here."""
-        path = self.folder / "agreement.json"
+        content = json.dumps(order.agreement | {"place": number})
+        path = self.folder / f"agreement-{hashlib.sha256(content.encode()).hexdigest()[:16]}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write(path, json.dumps(order.agreement | {"place": number}))
+        atomic.write(path, content)
         return path
 
 
