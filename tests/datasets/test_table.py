@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcso.datasets.examples import Examples
-from fedcso.datasets.table import Table, split_rows, load_table
+from fedcso.datasets.table import Table, load_table, split_rows
 from fedcso.errors import FedcsoError, InvalidValue, UnknownName
 
 RNG = np.random.default_rng(0)
