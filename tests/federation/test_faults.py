@@ -70,14 +70,26 @@ def test_a_supernode_killed_in_a_round_is_left_out_named_and_comes_back_with_its
 
 
 @pytest.mark.federation
-def test_a_client_process_that_dies_is_left_out_and_a_site_that_never_answers_meets_the_deadline(start):
-    local = start(*QUADRATIC, "--rounds", 3, "--round-seconds", 100, up=False)
-    local.misbehave("1", (0, "die"), (1, "sleep"))
+def test_a_client_process_that_dies_is_left_out_and_back_in_the_next_round(start):
+    local = start(*QUADRATIC, "--rounds", 2, "--round-seconds", 400, up=False)
+    local.misbehave("1", (0, "die"))
     local.up()
     folder = local.run()
     assert_left_out(folder, 1, {"1": "its app's process died"})
-    assert_left_out(folder, 2, {"1": "no answer in time"})
-    away = {(1, round - 1) for round in range(1, 4) if outcomes(folder, round)["1"] != "answered"}
+    assert_left_out(folder, 2, {})
+    assert_same(final(folder, METHOD), without(folder, METHOD, {(1, 0)}))
+
+
+@pytest.mark.federation
+def test_a_site_that_never_answers_meets_the_deadline_and_can_come_back(start):
+    local = start(*QUADRATIC, "--rounds", 3, "--round-seconds", 100, up=False)
+    local.misbehave("1", (0, "sleep"))
+    local.up()
+    folder = local.run()
+    assert_left_out(folder, 1, {"1": "no answer in time"})
+    told = [outcomes(folder, round)["1"] for round in range(1, 4)]
+    assert told[-1] == "answered", told
+    away = {(1, round) for round, outcome in enumerate(told) if outcome != "answered"}
     assert_same(final(folder, METHOD), without(folder, METHOD, away))
 
 

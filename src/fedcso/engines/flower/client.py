@@ -5,8 +5,11 @@ Errors are told to the site's own log in full, and to the coordinator only by th
 
 import logging
 import math
+import os
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -94,13 +97,28 @@ def _answering(handler: Handler, app: Path) -> Callable[[Message, Context], Mess
         try:
             site = Site.of(context.node_config)
             words, tree = unpack(message.content)
-            said, sent = handler(Order.read(words), tree, site, app)
+            order = Order.read(words)
+            with _at_most(order.seconds):
+                said, sent = handler(order, tree, site, app)
         except Exception as error:  # whatever a user's data or problem make it raise, it is answered
             log.exception("this site can't answer")
             said, sent = {"refused": _reason(error)}, ()
         return Message(pack({"site": site.name if site else "", **said}, sent), reply_to=message)
 
     return answer
+
+
+@contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """End this process when an answer would come too late: who hangs must not miss the rounds to come as well."""
+    timer = threading.Timer(seconds, os._exit, [1])
+    timer.daemon = True
+    if seconds:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _reason(error: Exception) -> str:

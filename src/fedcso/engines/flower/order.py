@@ -25,6 +25,8 @@ class Order:
     remembered: int = -1
     """The last round in which this site counted and whose local state still means something; −1 for none."""
     output_step: int = -1
+    seconds: float = 0.0
+    """How long an answer is waited for; later it is of no use."""
 
     def words(self) -> dict[str, Any]:
         """As it travels."""

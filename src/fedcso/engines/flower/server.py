@@ -65,7 +65,8 @@ def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
     config = located(folder.config(), app)
     federation = Federation(**{name: config[name] for name in OPTIONS})
     for_sites = {name: value for name, value in folder.config().items() if name != "out"}
-    roster = Roster(grid, Order(for_sites, federation.names), federation.round_seconds)
+    order = Order(for_sites, federation.names, seconds=federation.round_seconds)
+    roster = Roster(grid, order, federation.round_seconds)
     with at_work(folder), _told(folder):
         _gather(roster, folder, federation)
         task = _task(config, roster, folder)
