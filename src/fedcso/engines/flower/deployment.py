@@ -9,7 +9,6 @@ FOLDER/runs/         run folders
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ from fedcso import atomic
 from fedcso.engines.flower import supervise
 from fedcso.engines.flower.keys import LOOPBACK, make_authority, make_server_certificate, make_site_key
 from fedcso.engines.flower.processes import Processes, free_port
+from fedcso.engines.flower.watchdog import listens
 from fedcso.errors import FedcsoError, InvalidValue
 from fedcso.folder import read_yaml
 
@@ -116,7 +116,7 @@ class Deployment:
 
     def _wait_until_it_answers(self) -> None:
         deadline = time.monotonic() + START_SECONDS
-        while not _listens(self.address()["port"]):
+        while not listens(self.address()["port"]):
             self.processes.require_alive(SUPERLINK)
             if time.monotonic() > deadline:
                 raise FedcsoError(f"the SuperLink does not answer: {self.processes.last_words(SUPERLINK)}")
@@ -173,11 +173,6 @@ class Deployment:
             self.site_key(site) if address["secure"] else None,
         )
         self.processes.start(site_process(site), supervised(place, command), environment(place / "flwr"))
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def site_process(site: str) -> str:

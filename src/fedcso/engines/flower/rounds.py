@@ -78,14 +78,14 @@ class SiteBySite:
         federation, roster = self.connection.federation, self.connection.roster
         participants = self.job.participants(round)
         least = min(federation.min_sites, len(participants))
-        began = time.monotonic()
+        failed_since: float | None = None
         while True:
-            left = federation.wait_seconds - (time.monotonic() - began)
-            roster.wait(federation.min_sites, max(left, 0.0))
+            roster.wait(federation.min_sites, federation.wait_seconds)
             report = self.attempt(round, participants, least)
             if report:
                 return [report]
-            if time.monotonic() - began > federation.wait_seconds:
+            failed_since = failed_since or time.monotonic()
+            if time.monotonic() - failed_since > federation.wait_seconds:
                 raise Interrupted(f"round {round + 1}: fewer than {least} sites gave an answer that counts")
             log.warning("round %d is played again: fewer than %d sites gave an answer that counts", round + 1, least)
             time.sleep(AGAIN_SECONDS)

@@ -17,6 +17,7 @@ from fedcso.algorithm import Algorithm
 from fedcso.commands.common import at_work, conclude
 from fedcso.datasets.agreement import ELSEWHERE, Description, agree
 from fedcso.engine import Job, OnRound, Snapshot, drive, only
+from fedcso.engines.flower.deployment import Deployment
 from fedcso.engines.flower.elsewhere import About, Elsewhere
 from fedcso.engines.flower.journal import Journal
 from fedcso.engines.flower.order import Order
@@ -24,6 +25,7 @@ from fedcso.engines.flower.privacy import statement
 from fedcso.engines.flower.roster import Roster
 from fedcso.engines.flower.rounds import Connection, SiteBySite
 from fedcso.engines.flower.site import located
+from fedcso.engines.flower.watchdog import watched
 from fedcso.errors import FedcsoError
 from fedcso.estimator import Estimator, plain
 from fedcso.federation import OPTIONS, Federation
@@ -67,7 +69,7 @@ def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
     for_sites = {name: value for name, value in folder.config().items() if name != "out"}
     order = Order(for_sites, federation.names, seconds=federation.round_seconds)
     roster = Roster(grid, order, federation.round_seconds)
-    with at_work(folder), _told(folder):
+    with at_work(folder), _told(folder), watched(_superlink_port(folder)):
         _gather(roster, folder, federation)
         task = _task(config, roster, folder)
         connection = Connection(grid, federation, roster, Journal(folder))
@@ -83,6 +85,12 @@ def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
         found = study.execute(display(), Silent(), on_checkpoint)
         table = outputs.write_all(folder, found, config["seeds"], task)
         return conclude(folder, table, found)
+
+
+def _superlink_port(folder: RunFolder) -> int | None:
+    """Where the SuperLink is, if the run was started by `fedcso flower run`."""
+    place = folder.environment()["data"].get("federation")
+    return int(Deployment.open(Path(place)).address()["port"]) if place else None
 
 
 @contextmanager
