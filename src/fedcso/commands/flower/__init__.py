@@ -1,11 +1,13 @@
-"""Real sites: the same run where the data can't come to one machine, over Flower (pip install 'fedcso[flower]').
+"""usage: fedcso flower init|keys|up|run|down|site …   (each has --help)
 
-examples, a trial on this machine:
+Real sites: the same run where the data can't come to one machine, over Flower (pip install 'fedcso[flower]').
+
+examples:
   fedcso flower init trial --problem auprc --algorithm FCSG-M --sites 3
   fedcso flower up trial                   certificates, keys, a SuperLink and three sites, in the background
   fedcso flower run trial                  a run over them; its folder is in trial/runs
   fedcso flower down trial                 stops just those processes
-in earnest: trial/README.md is for the coordinator, trial/SITE.md for a site, which runs
+These are a trial on this machine. In earnest, trial/README.md is for the coordinator and trial/SITE.md for a site:
   fedcso check-site my.csv --label y       what would leave the site
   fedcso flower site --superlink HOST:PORT --ca ca.crt --key KEY --name NAME --data my.csv --label y
 """
