@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.command_line import BROKE_OFF, FINE, read_csv
+from tests.command_line import BROKE_OFF, FINE, call, read_csv
 from tests.federation.local import (
     assert_same,
     checkpointed,
@@ -146,8 +146,10 @@ def test_when_the_coordinators_disk_is_full_it_stops_and_goes_on_once_there_is_s
     local = start(*QUADRATIC, "--rounds", 4, "--dimension", 4000, up=False)
     local.set(out=str(small_disk))
     local.up()
-    folder = local.run(code=BROKE_OFF)
-    assert "No space left on device" in (local.deployment.processes.folder / "superlink.log").read_text()
+    outcome = call("flower", "run", local.deployment.folder)
+    assert outcome.code == BROKE_OFF
+    assert "its disk is full" in outcome.out
+    folder = local.newest()
     assert 0 < checkpointed(folder) < 4
     subprocess.run(["mount", "-o", "remount,size=50m", small_disk], check=True)
     local.resume(folder)

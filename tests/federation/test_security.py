@@ -48,7 +48,9 @@ def test_only_registered_keys_over_tls_of_the_right_authority_get_in(start, tmp_
         code, said = refused(local, tmp_path, authority, key)
         assert code != 0, attempt
         assert "SuperNode ID" not in said, (attempt, said)
-        assert re.search("auth|certificate|SSL|Invalid|denied|40[0-9]|disconnect|refused|closed", said, re.I), said
+        assert re.search(
+            "Failed to activate|auth|certificate|SSL|Invalid|denied|40[0-9]|disconnect|refused|closed", said, re.I
+        ), said
     folder = local.run()
     assert outcomes(folder, 1) == {"0": "answered", "1": "answered", "2": "not connected"}
     listed = local.deployment.flwr("supernode", "list", "fedcso", "--format", "json").stdout

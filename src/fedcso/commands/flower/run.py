@@ -6,6 +6,7 @@ examples:
 """
 
 import json
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -24,6 +25,8 @@ HELP = "run a federation's app and follow it"
 
 LOOK_SECONDS = 0.5
 START_SECONDS = 300.0
+FULL = 1_000_000
+"""With fewer bytes left, that is why a run broke off: it could not even write that down."""
 
 
 def main(arguments: list[str]) -> int:
@@ -107,6 +110,8 @@ def _end(deployment: Deployment, folder: RunFolder) -> int:
             print(f"{what}  {folder.path / file}")
         return 0
     how = "broke off" if folder.status in ("running", "starting") else f"ended as {folder.status!r}"
+    if shutil.disk_usage(folder.path).free < FULL:
+        how += " (its disk is full)"
     words = f"{how}; see {folder.path / 'log.txt'} and {deployment.processes.folder}/*.log"
     print(f"{words}. To go on: fedcso resume {folder.path}")
     return FAILED
