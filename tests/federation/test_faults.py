@@ -134,7 +134,7 @@ def small_disk(tmp_path):
     """A disk of its own for a folder, which can be made larger."""
     place = tmp_path / "small"
     place.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=420k", "none", place], capture_output=True, check=False)
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "none", place], capture_output=True, check=False)
     if made.returncode:
         pytest.skip("needs the right to mount a small disk (run as root)")
     yield place
