@@ -2,6 +2,9 @@
 
 import json
 import pickle
+import socket
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -136,3 +139,14 @@ def test_epsilon_falls_with_noise_grows_with_rounds_and_is_near_the_gaussian_mec
     z, delta = 4.0, 1e-5
     bound = float(np.min(orders / (2 * z * z) + np.log(1 / delta) / (orders - 1)))
     assert 0.5 * bound < epsilon(z, 1, 3, delta) <= bound
+
+
+@pytest.mark.parametrize(("listening", "code"), [(True, 0), (False, 1)])
+def test_the_coordinators_process_ends_when_no_one_listens_at_the_superlinks_port(listening, code):
+    with socket.socket() as superlink:
+        superlink.bind(("127.0.0.1", 0))
+        if listening:
+            superlink.listen(1000)
+        impatient = "import time, fedcso.engines.flower.watchdog as w; w.LOOK_SECONDS, w.GONE_SECONDS = 0.02, 0.1\n"
+        impatient += f"with w.watched({superlink.getsockname()[1]}): time.sleep(1)"
+        assert subprocess.run([sys.executable, "-c", impatient], check=False).returncode == code
