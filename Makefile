@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test lint types tests docs dist bench format clean
+.PHONY: run test test-federation lint types tests docs dist bench format clean
 
 run: $(VENV)/.installed
 	$(BIN)/fedcso run invariant_logistic
@@ -22,6 +22,10 @@ types: $(VENV)/.installed-dev
 tests: $(VENV)/.installed-dev
 	$(BIN)/pytest -n 2
 
+# Every fault and every attack on a federation of real processes: about half an hour.
+test-federation: $(VENV)/.installed-dev
+	$(BIN)/pytest tests/federation -m 'federation or not federation' -v --durations=0
+
 docs: $(VENV)/.installed-dev
 	$(BIN)/python -m sphinx -q -W -b html docs docs/_build
 	@echo 'docs/_build/index.html'
@@ -36,6 +40,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.threads
 	$(BIN)/python -m benchmarks.maml
 	$(BIN)/python -m benchmarks.auprc
+	$(BIN)/python -m benchmarks.flower
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .

@@ -64,7 +64,7 @@ EVERYTHING = {
     "algorithms": ALGORITHMS,
     "datasets": DATASETS | IMAGES | CHARACTERS,
     "experiments": EXPERIMENTS,
-    "engines": ENGINES,
+    "engines": ENGINES | {"flower": None},
     "schedules": SCHEDULES,
 }
 

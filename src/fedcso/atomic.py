@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 
-def write(path: Path, content: bytes | str) -> None:
+def write(path: Path, content: bytes | str, mode: int = 0o644) -> None:
     """Put `content` at `path` so that no one, at no moment, sees half of it."""
     data = content.encode() if isinstance(content, str) else content
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -14,7 +14,7 @@ def write(path: Path, content: bytes | str) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
+        os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

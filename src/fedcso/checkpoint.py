@@ -17,7 +17,7 @@ from safetensors.torch import save as save_tensors
 from fedcso import atomic
 from fedcso.costs import Costs
 from fedcso.engine import Snapshot
-from fedcso.errors import FedcsoError, NonFinite
+from fedcso.errors import Fault, FedcsoError, LeftOut, NonFinite
 from fedcso.trace import Trace
 from fedcso.tree import Tree
 
@@ -25,6 +25,15 @@ log = logging.getLogger("fedcso")
 
 KEEP = 2
 """How many checkpoints of a run stay: the newest, and one to fall back on."""
+
+
+FAULTS: dict[str, type[NonFinite] | type[LeftOut]] = {kind.__name__: kind for kind in (NonFinite, LeftOut)}
+
+
+def _fault_code(fault: Fault) -> list[Any]:
+    """Its kind and what it was made of."""
+    kind, values = fault.__reduce__()
+    return [kind.__name__, list(values)]
 
 
 def encode(tree: Tree, tensors: dict[str, torch.Tensor], seen: dict[int, str]) -> Any:
@@ -76,27 +85,48 @@ def to_bytes(snapshot: Snapshot) -> bytes:
                 ),
                 "costs": asdict(trace.costs),
                 "participation": trace.participation,
-                "dropped": [[d.quantity, d.client, d.round, d.step, d.seed] for d in trace.dropped],
+                "dropped": [_fault_code(fault) for fault in trace.dropped],
                 "failure": str(trace.failure) if trace.failure else None,
             }
             for trace in snapshot.traces
         ],
     }
+    return _file(head, tensors)
+
+
+def _file(head: dict[str, Any], tensors: dict[str, torch.Tensor]) -> bytes:
     return save_tensors(tensors, metadata={"fedcso": json.dumps(head)})
+
+
+def _parts(content: bytes) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    length = int.from_bytes(content[:8], "little")
+    head = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["fedcso"])
+    return dict(head), load_tensors(content)
+
+
+def tree_to_bytes(tree: Tree) -> bytes:
+    """A tree by itself as the content of a file."""
+    tensors: dict[str, torch.Tensor] = {}
+    return _file({"tree": encode(tree, tensors, {})}, tensors)
+
+
+def tree_from_bytes(content: bytes) -> Tree:
+    """The tree in a file's content."""
+    head, tensors = _parts(content)
+    return decode(head["tree"], tensors)
 
 
 def from_bytes(content: bytes, device: str = "cpu") -> Snapshot:
     """The snapshot in a file's content."""
-    length = int.from_bytes(content[:8], "little")
-    head = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["fedcso"])
-    tensors = {name: tensor.to(device) for name, tensor in load_tensors(content).items()}
+    head, tensors = _parts(content)
+    tensors = {name: tensor.to(device) for name, tensor in tensors.items()}
     traces = [
         Trace(
             rows=code["rows"],
             **decode(code["models"], tensors),
             costs=Costs(**code["costs"]),
             participation=code["participation"],
-            dropped=[NonFinite(*values) for values in code["dropped"]],
+            dropped=[FAULTS[kind](*values) for kind, values in code["dropped"]],
             failure=FedcsoError(code["failure"]) if code["failure"] else None,
         )
         for code in head["traces"]

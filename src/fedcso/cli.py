@@ -12,7 +12,21 @@ from fedcso.errors import FedcsoError, UnknownName
 from fedcso.parser import UsageError
 from fedcso.study import Interrupted
 
-COMMANDS = ("run", "resume", "report", "compare", "sweep", "reproduce", "theory", "diagnose", "list", "data", "doctor")
+COMMANDS = (
+    "run",
+    "resume",
+    "report",
+    "compare",
+    "sweep",
+    "reproduce",
+    "theory",
+    "diagnose",
+    "flower",
+    "check-site",
+    "list",
+    "data",
+    "doctor",
+)
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 
@@ -71,4 +85,4 @@ def overview() -> str:
 
 
 def _command(name: str) -> ModuleType:
-    return importlib.import_module(f"fedcso.commands.{name}")
+    return importlib.import_module(f"fedcso.commands.{name.replace('-', '_')}")

@@ -19,7 +19,7 @@ import torch
 from fedcso import monitor
 from fedcso.algorithm import Algorithm
 from fedcso.costs import Costs
-from fedcso.errors import FedcsoError, InvalidValue, NonFinite, require, require_count
+from fedcso.errors import Fault, FedcsoError, InvalidValue, require, require_count
 from fedcso.estimator import Estimator, plain
 from fedcso.metrics import evaluate, is_better
 from fedcso.plan import Plan
@@ -95,7 +95,7 @@ class Report(NamedTuple):
     shared: dict[str, Tree]
     """What the server holds after the round and sends next."""
     participants: list[int]
-    dropped: list[NonFinite]
+    dropped: list[Fault]
     """Participants whose update was left out, and why."""
     costs: Costs
     """Of all participants together; what a dropped one had computed is not counted."""
@@ -264,6 +264,6 @@ def communication(before: Tree, after: Tree, receivers: int, senders: int) -> Co
     return Costs(rounds=1, bytes_up=senders * nbytes(after), bytes_down=receivers * nbytes(before))
 
 
-def no_one_left(round: int, dropped: Sequence[NonFinite]) -> FedcsoError:
+def no_one_left(round: int, dropped: Sequence[Fault]) -> FedcsoError:
     """All clients of a round were dropped: there is nothing to average."""
     return FedcsoError(f"round {round}: every participating client was dropped; the first because of {dropped[0]}")

@@ -45,6 +45,21 @@ class NonFinite(FedcsoError, FloatingPointError):
         return type(self), (self.quantity, self.client, self.round, self.step, self.seed)
 
 
+class LeftOut(FedcsoError):
+    """A client's part of a round was not used; says which, when and why."""
+
+    def __init__(self, client: int, round: int, reason: str):
+        self.client, self.round, self.reason = client, round, reason
+        super().__init__(f"client {client} was left out of round {round}: {reason}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.client, self.round, self.reason)
+
+
+Fault = NonFinite | LeftOut
+"""Why a client did not count in a round."""
+
+
 def require(field: str, value: Any, holds: Check, allowed: str) -> None:
     """Raise `InvalidValue` unless `holds(value)`, also for every entry where the value is a tensor.
 

@@ -82,6 +82,15 @@ class RunFolder:
                     leftover.unlink(missing_ok=True)
             yield
 
+    def busy(self) -> bool:
+        """True while a process works in it."""
+        with (self.path / ".lock").open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
+
     def config(self) -> dict[str, Any]:
         """The settings of the run, complete."""
         return read_yaml(self.path / "config.yaml", "settings")

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
-from scipy import stats
 
 from fedcso.problem import Problem
 from fedcso.tree import Tree, norm, stack
@@ -13,6 +12,9 @@ from fedcso.tree import Tree, norm, stack
 HIGHER_IS_BETTER = frozenset({"accuracy", "average_precision", "auroc"})
 """Metrics to be maximised; all others are losses or errors."""
 
+
+AT_CLIENTS = "client_"
+"""Before a metric's name: its mean over what the clients measure at home."""
 
 INTERVAL = "_interval"
 """The half-width of a metric's own interval (over test tasks, say) has the metric's name with this behind it."""
@@ -38,7 +40,7 @@ class ByClient(NamedTuple):
 
 def is_better(metric: str, value: float, earlier: Sequence[float]) -> bool:
     """True if a value is finite and beats all earlier ones."""
-    sign = 1 if metric in HIGHER_IS_BETTER else -1
+    sign = 1 if metric.removeprefix(AT_CLIENTS) in HIGHER_IS_BETTER else -1
     return math.isfinite(value) and all(sign * value > sign * e for e in earlier if math.isfinite(e))
 
 
@@ -66,7 +68,7 @@ def _measure(problem: Problem, x: Tree, test: Any, clients: Sequence[Any], weigh
             metrics["gradient_norm"] = norm(gradient, lead)
         if not isinstance(test, ByClient):
             return metrics | problem.evaluate(x, test)
-        return metrics | problem.evaluate(x, test.whole) | _mean_over_clients(at_clients(problem, x, test))
+        return metrics | problem.evaluate(x, test.whole) | mean_over_clients(at_clients(problem, x, test))
 
 
 def at_clients(problem: Problem, x: Tree, test: ByClient) -> list[dict[str, Any]]:
@@ -76,11 +78,11 @@ def at_clients(problem: Problem, x: Tree, test: ByClient) -> list[dict[str, Any]
     return [{name: value for name, value in m.items() if not name.endswith(INTERVAL)} for m in measured]
 
 
-def _mean_over_clients(measured: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def mean_over_clients(measured: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """`client_…`: every client counts alike, and one for whom a metric is undefined (nan) is left out of it."""
     names = dict.fromkeys(name for metrics in measured for name in metrics if name not in ASIDE)
     return {
-        f"client_{name}": torch.stack(
+        f"{AT_CLIENTS}{name}": torch.stack(
             [torch.as_tensor(m[name], dtype=torch.float64) for m in measured if name in m]
         ).nanmean(0)
         for name in names
@@ -93,5 +95,7 @@ def mean_and_interval(values: Sequence[float], level: float = 0.95) -> tuple[flo
     mean = math.fsum(values) / n
     if n < 2:
         return mean, math.nan
+    from scipy import stats  # here, for it takes long to load and a site's client never needs it
+
     variance = math.fsum((v - mean) * (v - mean) for v in values) / (n - 1)
     return mean, float(stats.t.ppf(0.5 + level / 2, n - 1)) * math.sqrt(variance / n)

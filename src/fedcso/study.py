@@ -48,7 +48,8 @@ class Unit:
     test: Any = None
     """What the models are evaluated on: the task's test data, or its validation data while tuning."""
     estimator: Estimator = plain
-    engine: str = "simulation"
+    engine: str | Callable[..., Trace] = "simulation"
+    """By name, or an engine itself."""
     device: str = "cpu"
 
 
@@ -91,7 +92,7 @@ class Study:
         return snapshot.traces if snapshot else []
 
     def _place(self, unit: Unit, part: Part) -> Path:
-        return self.folder / _as_file_name(unit.name) / part.name
+        return self.folder / as_file_name(unit.name) / part.name
 
     def _unit(
         self,
@@ -188,7 +189,7 @@ def parts(unit: Unit) -> list[Part]:
 
     def single(algorithm: Algorithm, seed: int) -> Callable[..., list[Trace]]:
         def run_one(on_round: OnRound, start: Snapshot | None) -> list[Trace]:
-            run = ENGINES[engine]
+            run = ENGINES[engine] if isinstance(engine, str) else engine
             return [
                 run(
                     algorithm,
@@ -221,7 +222,8 @@ def _label(unit: Unit, part: Part, count: int) -> str:
     return unit.name if count == 1 else f"{unit.name} {part.name}"
 
 
-def _as_file_name(name: str) -> str:
+def as_file_name(name: str) -> str:
+    """A name without characters that mean something to a file system."""
     return "".join(c if c.isalnum() or c in "-_.=" else "_" for c in name)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from fedcso.costs import Costs
-from fedcso.errors import FedcsoError, NonFinite
+from fedcso.errors import Fault, FedcsoError
 from fedcso.tree import Tree
 
 
@@ -24,8 +24,8 @@ class Trace:
     costs: Costs = field(default_factory=Costs)
     participation: list[int] = field(default_factory=list)
     """How many rounds each client took part in."""
-    dropped: list[NonFinite] = field(default_factory=list)
-    """Updates left out because they were not finite."""
+    dropped: list[Fault] = field(default_factory=list)
+    """Updates left out, and why: not finite, or (from real sites) not there, not in shape, far too large."""
     failure: FedcsoError | None = None
     """Why the run broke off, if it did (only in grids; a single run raises it)."""
 

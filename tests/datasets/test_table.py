@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcso.datasets.examples import Examples
-from fedcso.datasets.table import Table, _split, load_table
+from fedcso.datasets.table import Table, load_table, split_rows
 from fedcso.errors import FedcsoError, InvalidValue, UnknownName
 
 RNG = np.random.default_rng(0)
@@ -172,7 +172,7 @@ def test_the_parts_are_as_large_as_they_should_be_at_each_site(written):
 def test_the_split_is_complete_stratified_and_favours_training(labels, seed):
     labels = np.array(labels)
     rows = np.flatnonzero(np.arange(len(labels)) % 7 != 3)  # some rows are another site's
-    parts = _split(rows, labels, (seed,))
+    parts = split_rows(rows, labels, (seed,))
     assert sorted(np.concatenate(list(parts.values())).tolist()) == rows.tolist()
     assert all((np.diff(part) > 0).all() for part in parts.values())
     for label in (0, 1):

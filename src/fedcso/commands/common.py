@@ -22,17 +22,25 @@ FAILED = 1
 
 def carry_out(folder: RunFolder, study: Study, track: str, on_checkpoint: Callable[[], None] = lambda: None) -> Results:
     """Execute a study in a folder, with progress, a log and the folder's status kept."""
-    with folder.alone(), _logging_to(folder):
-        folder.mark("running")
+    with at_work(folder):
         tracker = TRACKERS[track](folder.path)
         try:
             return study.execute(display(), tracker, on_checkpoint)
+        finally:
+            tracker.close()
+
+
+@contextmanager
+def at_work(folder: RunFolder) -> Iterator[None]:
+    """Alone in a folder, with a log there and the folder's status kept."""
+    with folder.alone(), _logging_to(folder):
+        folder.mark("running")
+        try:
+            yield
         except (Interrupted, KeyboardInterrupt) as reason:
             folder.mark("interrupted")
             what = reason if isinstance(reason, Interrupted) else "stopped at once, after the last checkpoint"
             raise Interrupted(f"{what}. To go on: fedcso resume {folder.path}") from None
-        finally:
-            tracker.close()
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from fedcso.folder import environment
 
 HELP = "versions, threads, device, data found"
 
-EXTRAS = {"parquet": ["pyarrow"], "sweep": ["optuna"], "track": ["tensorboard", "mlflow", "wandb"]}
+EXTRAS = {"flower": ["flwr"], "parquet": ["pyarrow"], "sweep": ["optuna"], "track": ["tensorboard", "mlflow", "wandb"]}
 
 
 def main(arguments: list[str]) -> int:

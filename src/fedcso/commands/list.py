@@ -14,6 +14,7 @@ from fedcso.algorithms import ALGORITHMS
 from fedcso.commands.common import simple_parser
 from fedcso.datasets import CHARACTERS, DATASETS, IMAGES
 from fedcso.engines import ENGINES
+from fedcso.engines.flower import require_flower
 from fedcso.errors import UnknownName
 from fedcso.estimators import ESTIMATORS
 from fedcso.experiments import EXPERIMENTS
@@ -36,7 +37,7 @@ TABLES: dict[str, tuple[Mapping[str, Any], Callable[[Any], str]]] = {
     "algorithms": (ALGORITHMS, _first_line),
     "datasets": (DATASETS | IMAGES | CHARACTERS, _module_line),
     "experiments": (EXPERIMENTS, lambda experiment: experiment.title),
-    "engines": (ENGINES, _module_line),
+    "engines": (ENGINES | {"flower": require_flower}, _module_line),  # which is not chosen by a name: fedcso flower
     "estimators": (ESTIMATORS, lambda estimator: _first_line(estimator.losses)),
     "schedules": (SCHEDULES, _first_line),
 }

@@ -23,7 +23,11 @@ def main(arguments: list[str]) -> int:
     command = config.get("command")
     if command != "reproduce" and "problem" not in config:
         raise FedcsoError(f"{folder.path / 'config.yaml'} does not say which problem it is for")
-    module = importlib.import_module(f"fedcso.commands.{command}") if command in ("run", "sweep", "reproduce") else None
+    module = (
+        importlib.import_module(f"fedcso.commands.{command}")
+        if command in ("run", "sweep", "reproduce", "flower")
+        else None
+    )
     if module is None:
         raise FedcsoError(f"{folder.path / 'config.yaml'}: command = {command!r} is none that can be resumed")
     return int(module.resume(folder))

@@ -1,12 +1,13 @@
 """scikit-learn's handwritten digits: 1797 images of 8×8 pixels, ten classes, no download."""
 
 import torch
-from sklearn.datasets import load_digits
 
 from fedcso.datasets.examples import Examples
 
 
 def digits() -> Examples:
     """Pixels scaled to [0, 1], flat."""
+    from sklearn.datasets import load_digits  # here, for it takes long to load
+
     data = load_digits()
     return Examples(torch.tensor(data.data / 16, dtype=torch.float32), torch.tensor(data.target, dtype=torch.int64))

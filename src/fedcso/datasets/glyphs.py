@@ -11,12 +11,9 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import torch
-from matplotlib.ft2font import FT2Font
 from PIL import Image, ImageFont
-from scipy.ndimage import gaussian_filter
 
 from fedcso.datasets import handwriting
 from fedcso.datasets.cache import kept
@@ -64,6 +61,8 @@ def distinct_letters() -> dict[str, list[str]]:
         letter: split for split, scripts in SCRIPTS.items() for script in scripts for letter in _letters(script)
     }
     letters = list(split_of)
+    from scipy.ndimage import gaussian_filter  # here, for it takes long to load
+
     blurred = np.stack([gaussian_filter(_picture(letter, FACES[0]), 2)[::2, ::2].ravel() for letter in letters])
     blurred /= np.linalg.norm(blurred, axis=1, keepdims=True)
     alike = blurred @ blurred.T > ALIKE
@@ -110,6 +109,8 @@ def _picture(letter: str, face: str) -> np.ndarray:
 
 
 def _file(face: str) -> Path:
+    import matplotlib  # here, for it takes long to load
+
     return Path(matplotlib.get_data_path(), "fonts", "ttf", f"DejaVu{face}.ttf")
 
 
@@ -121,4 +122,6 @@ def _font(face: str) -> ImageFont.FreeTypeFont:
 @cache
 def _codes(face: str) -> frozenset[int]:
     """The characters a face has."""
+    from matplotlib.ft2font import FT2Font
+
     return frozenset(FT2Font(str(_file(face))).get_charmap())

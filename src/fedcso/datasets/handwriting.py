@@ -10,7 +10,6 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
-from scipy.ndimage import distance_transform_edt
 
 from fedcso.datasets.characters import SIDE
 
@@ -30,6 +29,8 @@ STROKE = (-0.5, 1.0)
 
 def distance_field(ink: np.ndarray) -> np.ndarray:
     """Signed distance of each point from the edge of the ink; `ink` is a truth value for each point."""
+    from scipy.ndimage import distance_transform_edt  # here, for it takes long to load
+
     inside, outside = distance_transform_edt(ink), distance_transform_edt(~ink)
     field: np.ndarray = (inside - outside).astype(np.float32)
     return field

@@ -1,7 +1,7 @@
 """Rare positives at several sites: the built-in data made rare and dealt out, or one's own table."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -9,9 +9,10 @@ from fedcso.datasets import DATASETS, IMAGES, load, load_images
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.imbalance import binarise, thin_positives
 from fedcso.datasets.partition import partition, pathological, thirds
-from fedcso.datasets.preparation import Preparation
-from fedcso.datasets.table import load_table
 from fedcso.errors import InvalidValue, UnknownName, require
+
+if TYPE_CHECKING:  # pandas takes long to load
+    from fedcso.datasets.preparation import Preparation
 
 TEN_CLASSES = "5,6,7,8,9"
 """The paper's positives."""
@@ -26,8 +27,10 @@ class Sites(NamedTuple):
     test: list[Examples]
     notes: list[str]
     """What a user should know of how they came about."""
-    preparation: Preparation | None = None
+    preparation: "Preparation | None" = None
     """Makes the same numbers of new rows of a table."""
+    positive_rate: float | None = None
+    """The share of positives over all sites, where these are not all."""
 
 
 def load_sites(
@@ -40,6 +43,7 @@ def load_sites(
     classes: int = 0,
     removed: float = 0.8,
     data_seed: int = 0,
+    agreement: str = "",
 ) -> Sites:
     """Sites with rare positives.
 
@@ -53,12 +57,19 @@ def load_sites(
         classes: built-in data, how many of the classes each site has, if not all (a pathological split)
         removed: built-in data, the share of the training positives that is left out
         data_seed: decides the splits and who holds what
+        agreement: in a federation of real sites, the file with what they agreed on; data is then one site's own table
     """
+    if agreement:
+        from fedcso.datasets.agreement import agreed_sites
+
+        return agreed_sites(data, label, positive, agreement, data_seed)
     if data in DATASETS or data in IMAGES:
         return _built_in(data, positive, clients, alpha, classes, removed, data_seed)
     if not Path(data).suffix and not Path(data).exists():
         raise UnknownName("data", data, [*DATASETS, *IMAGES, "FILE.csv", "FILE.parquet", "FILE.npz", "FOLDER"])
     require("label", label, bool, "the name of a column, which your own data need")
+    from fedcso.datasets.table import load_table
+
     table = load_table(data, label, site or None, positive or None, data_seed)
     return Sites(table.sites, table.train, table.validation, table.test, table.notes, table.preparation)
 

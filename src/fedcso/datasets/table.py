@@ -63,7 +63,7 @@ def load_table(
     kinds = {name: kind(rows.features[name]) for name in rows.features.columns}
     held = _held(rows.sites, sites)
     notes += [f"{name}: no positive label" for name, share in zip(sites, held, strict=True) if not labels[share].any()]
-    splits = [_split(share, labels, (seed, 3, number)) for number, share in enumerate(held)]
+    splits = [split_rows(share, labels, (seed, 3, number)) for number, share in enumerate(held)]
     train = np.concatenate([split["train"] for split in splits])
     preparation, remarks = prepare(rows.features.iloc[train], kinds)
 
@@ -139,7 +139,7 @@ def _some(counts: Counter[str]) -> str:
     return ", ".join(repr(value) for value, _ in counts.most_common(5)) + (", …" if len(counts) > 5 else "")
 
 
-def _split(rows: np.ndarray, labels: np.ndarray, seed: tuple[int, ...]) -> dict[str, np.ndarray]:
+def split_rows(rows: np.ndarray, labels: np.ndarray, seed: tuple[int, ...]) -> dict[str, np.ndarray]:
     """A site's rows dealt out: positives first, then negatives, each shuffled; what is dealt stays in its order."""
     rng = np.random.default_rng(seed)
     shuffled = rng.permutation(rows)

@@ -65,6 +65,14 @@ def read(path: str | Path | Sequence[str | Path], label: str, site: str | None) 
     )
 
 
+def read_one(path: str, label: str) -> Rows:
+    """All rows of the one file that a site has."""
+    found = files(path)
+    if len(found) != 1:
+        raise InvalidValue("data", path, f"one file, not {len(found)}")
+    return _rows(found[0], label, None)
+
+
 def files(path: str | Path | Sequence[str | Path]) -> list[Path]:
     """The files that are meant, in the order of their names."""
     if isinstance(path, str | Path):

@@ -3,17 +3,16 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 from fedcso.algorithm import Algorithm
 from fedcso.client import Reply, local_round
-from fedcso.engine import Job, OnRound, Report, Snapshot, communication, drive, no_one_left, only
-from fedcso.errors import FedcsoError, NonFinite
+from fedcso.engine import Job, OnRound, Report, Snapshot, drive, no_one_left, only
+from fedcso.errors import Fault, FedcsoError, NonFinite
 from fedcso.estimator import Estimator, plain
 from fedcso.plan import Plan
 from fedcso.problem import Problem
+from fedcso.server import conclude
 from fedcso.trace import Trace
-from fedcso.tree import Tree, average
+from fedcso.tree import Tree
 
 
 def run(
@@ -64,7 +63,7 @@ class ClientByClient:
         """Every participant does its local steps; the server averages what they send."""
         participants = self.job.participants(round)
         replies: dict[int, Reply] = {}
-        dropped: list[NonFinite] = []
+        dropped: list[Fault] = []
         answers = self.each(lambda client: self.local_round(client, round), participants)
         for client, reply in zip(participants, answers, strict=True):
             if isinstance(reply, Reply):
@@ -84,24 +83,10 @@ class ClientByClient:
         except NonFinite as reason:
             return reason
 
-    def aggregate(self, participants: list[int], replies: dict[int, Reply], dropped: list[NonFinite]) -> Report:
-        """The server's side of a round."""
-        job = self.job
-        weights = job.weights(list(replies))
-        mean = average([reply.shared for reply in replies.values()], weights)
-        before, self.shared = (
-            self.shared,
-            job.algorithm.aggregate(self.shared, mean, len(replies) / len(job.able)),
-        )
-        messages = communication(before, self.shared, len(participants), len(replies))
-        kept = self.local if job.algorithm.durable else {}
+    def aggregate(self, participants: list[int], replies: dict[int, Reply], dropped: list[Fault]) -> Report:
+        """The server averages; clients keep what is theirs."""
+        report = conclude(self.job, self.shared, participants, replies, dropped)
+        self.shared = report.shared
+        kept = self.local if self.job.algorithm.durable else {}
         self.local = kept | {client: reply.local for client, reply in replies.items()}
-        snapshots = [reply.output for reply in replies.values()]
-        return Report(
-            shared=self.shared,
-            participants=participants,
-            dropped=dropped,
-            costs=sum((reply.costs for reply in replies.values()), messages),
-            train_loss=float(np.average([reply.train_loss for reply in replies.values()], weights=weights)),
-            output=None if snapshots[0] is None else average(snapshots, weights),
-        )
+        return report

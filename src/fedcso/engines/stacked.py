@@ -15,7 +15,7 @@ from fedcso.algorithm import Algorithm, State, grid
 from fedcso.client import local_round, portions
 from fedcso.costs import Costs
 from fedcso.engine import Job, OnRound, Report, Snapshot, communication, drive, no_one_left, only
-from fedcso.errors import FedcsoError, NonFinite
+from fedcso.errors import Fault, FedcsoError, NonFinite
 from fedcso.estimator import Estimator, Oracle, plain
 from fedcso.plan import Plan
 from fedcso.problem import Problem, steps_of, unbounded
@@ -240,9 +240,9 @@ class Stacked:
         """An index (g, seed, some client) into (g, seed, all clients)."""
         return slice(None), torch.arange(len(clients)).unsqueeze(1), torch.tensor(clients)
 
-    def explain(self, round: int, clients: list[list[int]], healthy: torch.Tensor) -> list[list[NonFinite]]:
+    def explain(self, round: int, clients: list[list[int]], healthy: torch.Tensor) -> list[list[Fault]]:
         """Why clients broke: the round is played again for each of them alone, watched at every step."""
-        dropped: list[list[NonFinite]] = [[] for _ in self.jobs]
+        dropped: list[list[Fault]] = [[] for _ in self.jobs]
         for g, s, k in (~healthy).nonzero().tolist():
             i, client = g * self.shape[1] + s, clients[s][k]
             if i in self.failures:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from sklearn.metrics import average_precision_score, roc_auc_score
 from torch import nn
 
 from fedcso.datasets.examples import Examples, pooled
@@ -69,6 +68,8 @@ class Scores:
 
 def judged(scores: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
     """scikit-learn's average precision (not the trapezoid) and AUROC."""
+    from sklearn.metrics import average_precision_score, roc_auc_score  # here, for it takes long to load
+
     truth, values = labels.cpu().numpy(), scores.double().cpu().numpy()
     positives = int(truth.sum())
     ranked = bool(torch.isfinite(scores).all())  # a model that has overflowed ranks nothing
@@ -87,6 +88,8 @@ def as_input(inputs: torch.Tensor) -> torch.Tensor:
 
 def share_of_positives(sites: Sites) -> float:
     """p, over all sites' training data."""
+    if sites.positive_rate is not None:
+        return sites.positive_rate
     labels = torch.cat([examples.labels for examples in sites.train])
     if not 0 < int(labels.sum()) < len(labels):
         raise FedcsoError("the training data have no positive example, or nothing else: there is nothing to learn")

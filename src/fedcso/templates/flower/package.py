@@ -1,0 +1,1 @@
+"""A federation of fedcso: the settings are in config.yaml."""
