@@ -4,22 +4,16 @@ A file whose content does not match its name was damaged; it is reported, and th
 """
 
 import hashlib
-import json
 import logging
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
-
-import torch
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
 
 from fedcso import atomic
 from fedcso.costs import Costs
 from fedcso.engine import Snapshot
 from fedcso.errors import FedcsoError, NonFinite
+from fedcso.packing import pack, unpack
 from fedcso.trace import Trace
-from fedcso.tree import Tree
 
 log = logging.getLogger("fedcso")
 
@@ -27,81 +21,40 @@ KEEP = 2
 """How many checkpoints of a run stay: the newest, and one to fall back on."""
 
 
-def encode(tree: Tree, tensors: dict[str, torch.Tensor], seen: dict[int, str]) -> Any:
-    """The tree as JSON with names at its leaves; each tensor goes once into `tensors`."""
-    if isinstance(tree, torch.Tensor):
-        if id(tree) not in seen:
-            seen[id(tree)] = name = str(len(tensors))
-            tensors[name] = tree.detach().cpu().contiguous().clone()
-        return seen[id(tree)]
-    if isinstance(tree, dict) and all(isinstance(key, str) for key in tree):
-        return {"dict": {key: encode(child, tensors, seen) for key, child in tree.items()}}
-    if type(tree) in (tuple, list):
-        return {type(tree).__name__: [encode(child, tensors, seen) for child in tree]}
-    raise FedcsoError(
-        f"a model of type {type(tree).__name__} can't be saved; build it of tensors in dicts, tuples, lists, "
-        "with text for keys"
-    )
-
-
-def decode(code: Any, tensors: dict[str, torch.Tensor]) -> Tree:
-    """The tree again."""
-    if isinstance(code, str):
-        return tensors[code]
-    ((kind, children),) = code.items()
-    if kind == "dict":
-        return {key: decode(child, tensors) for key, child in children.items()}
-    return {"tuple": tuple, "list": list}[kind](decode(child, tensors) for child in children)
-
-
 def to_bytes(snapshot: Snapshot) -> bytes:
     """The snapshot as the content of a file."""
-    tensors: dict[str, torch.Tensor] = {}
-    seen: dict[int, str] = {}
-    head = {
-        "done": snapshot.done,
-        "state": encode(snapshot.state, tensors, seen),
-        "traces": [
-            {
-                "rows": trace.rows,
-                "models": encode(
-                    {
-                        "last": trace.last,
-                        "best": trace.best,
-                        "output": trace.output,
-                        "shared": trace.shared or {},
-                    },
-                    tensors,
-                    seen,
-                ),
-                "costs": asdict(trace.costs),
-                "participation": trace.participation,
-                "dropped": [[d.quantity, d.client, d.round, d.step, d.seed] for d in trace.dropped],
-                "failure": str(trace.failure) if trace.failure else None,
-            }
-            for trace in snapshot.traces
-        ],
-    }
-    return save_tensors(tensors, metadata={"fedcso": json.dumps(head)})
+    models = [
+        {"last": trace.last, "best": trace.best, "output": trace.output, "shared": trace.shared or {}}
+        for trace in snapshot.traces
+    ]
+    notes = [
+        {
+            "rows": trace.rows,
+            "costs": asdict(trace.costs),
+            "participation": trace.participation,
+            "dropped": [[d.quantity, d.client, d.round, d.step, d.seed] for d in trace.dropped],
+            "failure": str(trace.failure) if trace.failure else None,
+        }
+        for trace in snapshot.traces
+    ]
+    return pack({"state": snapshot.state, "models": models}, done=snapshot.done, traces=notes)
 
 
 def from_bytes(content: bytes, device: str = "cpu") -> Snapshot:
     """The snapshot in a file's content."""
-    length = int.from_bytes(content[:8], "little")
-    head = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["fedcso"])
-    tensors = {name: tensor.to(device) for name, tensor in load_tensors(content).items()}
+    tree, notes = unpack(content, device)
     traces = [
         Trace(
             rows=code["rows"],
-            **decode(code["models"], tensors),
+            **models,
             costs=Costs(**code["costs"]),
             participation=code["participation"],
             dropped=[NonFinite(*values) for values in code["dropped"]],
             failure=FedcsoError(code["failure"]) if code["failure"] else None,
         )
-        for code in head["traces"]
+        for models, code in zip(tree["models"], notes["traces"], strict=True)
     ]
-    return Snapshot(head["done"], decode(head["state"], tensors), traces)
+    return Snapshot(notes["done"], tree["state"], traces)
 
 
 def save(folder: Path, snapshot: Snapshot) -> None:

@@ -65,6 +65,10 @@ class Job:
             return [1.0] * len(clients)
         return [float(self.problem.size(self.clients[n])) for n in clients]
 
+    def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
+        """The metrics of some models."""
+        return evaluate(self.problem, models, self.test, self.clients, self.weights(range(len(self.clients))))
+
     def start(self) -> Tree:
         """x_0, on the device, inside X."""
         return to_device(self.problem.project(self.problem.init(stream(self.seed, START, 0))), self.device)
@@ -99,6 +103,9 @@ class Rounds(Protocol):
 
     def play(self, round: int) -> list[Report | FedcsoError]:
         """Carry out a round of every run; a run that broke off is answered by the reason."""
+
+    def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
+        """The metrics of each run's model."""
 
     def state(self) -> dict[str, Tree]:
         """All that the next round depends on: the server's state and the clients' local ones."""
@@ -138,7 +145,7 @@ def drive(rounds: Rounds, on_round: OnRound | None = None, start: Snapshot | Non
     if start is None:
         models = [job.start() for job in jobs]
         traces = [Trace(last=x, best=x, output=x, participation=[0] * len(jobs[0].clients)) for x in models]
-        _record(jobs, traces, 0, [float("nan")] * len(jobs), clock)
+        _record(rounds, traces, 0, [float("nan")] * len(jobs), clock)
     else:
         rounds.load(start.state)
         traces = [copy(trace) for trace in start.traces]  # the snapshot itself stays as it is
@@ -159,7 +166,7 @@ def drive(rounds: Rounds, on_round: OnRound | None = None, start: Snapshot | Non
             present = set(report.participants)
             trace.participation = [count + (n in present) for n, count in enumerate(trace.participation)]
         if (r + 1) % plan.evaluate_every == 0 or r + 1 == plan.rounds:
-            _record(jobs, traces, r + 1, losses, clock)
+            _record(rounds, traces, r + 1, losses, clock)
         if on_round:
             on_round(Progress(r + 1, traces, rounds))
         if all(trace.failure for trace in traces):
@@ -167,13 +174,10 @@ def drive(rounds: Rounds, on_round: OnRound | None = None, start: Snapshot | Non
     return traces
 
 
-def _record(
-    jobs: Sequence[Job], traces: Sequence[Trace], done: int, train_losses: Sequence[float], clock: float
-) -> None:
+def _record(rounds: Rounds, traces: Sequence[Trace], done: int, train_losses: Sequence[float], clock: float) -> None:
     """Evaluate the models as they are after `done` rounds."""
-    job = jobs[0]
-    weights = job.weights(range(len(job.clients)))
-    results = evaluate(job.problem, [trace.last for trace in traces], job.test, job.clients, weights)
+    job = rounds.jobs[0]
+    results = rounds.evaluate([trace.last for trace in traces])
     for trace, metrics, train_loss in zip(traces, results, train_losses, strict=True):
         if trace.failure:
             continue

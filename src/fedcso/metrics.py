@@ -66,7 +66,7 @@ def _measure(problem: Problem, x: Tree, test: Any, clients: Sequence[Any], weigh
             metrics["gradient_norm"] = norm(gradient, lead)
         if not isinstance(test, ByClient):
             return metrics | problem.evaluate(x, test)
-        return metrics | problem.evaluate(x, test.whole) | _mean_over_clients(at_clients(problem, x, test))
+        return metrics | problem.evaluate(x, test.whole) | mean_over_clients(at_clients(problem, x, test))
 
 
 def at_clients(problem: Problem, x: Tree, test: ByClient) -> list[dict[str, Any]]:
@@ -76,7 +76,7 @@ def at_clients(problem: Problem, x: Tree, test: ByClient) -> list[dict[str, Any]
     return [{name: value for name, value in m.items() if not name.endswith(INTERVAL)} for m in measured]
 
 
-def _mean_over_clients(measured: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def mean_over_clients(measured: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """`client_…`: every client counts alike, and one for whom a metric is undefined (nan) is left out of it."""
     names = dict.fromkeys(name for metrics in measured for name in metrics if name not in ASIDE)
     return {

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from jsonargparse import SUPPRESS, ActionConfigFile  # type: ignore[attr-defined]
 
+from fedcso import launch
 from fedcso.algorithm import Algorithm
 from fedcso.algorithms import ALGORITHMS
 from fedcso.engines import ENGINES
@@ -90,6 +91,10 @@ def _check(config: Config) -> None:
         reason = str(error).splitlines()[0]
         raise InvalidValue("device", config["device"], f"a torch device that is here ({reason})") from None
     require_tracker(config["track"])
+    if "ranks" in config:
+        launch.require_over_ranks(config["engine"], config["ranks"])
+    if config["command"] != "run" and launch.over_ranks(config["engine"]):
+        raise InvalidValue("engine", config["engine"], "another for a sweep, whose runs are many and short")
 
 
 def _problem_of(arguments: list[str]) -> str:
@@ -139,6 +144,7 @@ def _add_options(parser: Parser, command: str, problem: str, maker: TaskMaker) -
         raise FedcsoError(f"problem: the arguments of {problem} can't be options: {error}") from error
     group = parser.add_argument_group("how it is carried out")
     group.add_argument("--engine", choices=list(ENGINES), default="simulation", help="where clients live")
+    group.add_argument("--ranks", type=int, help="processes of the engine distributed; as many as cores by default")
     group.add_argument("--estimator", choices=list(ESTIMATORS), default="plain", help="of the gradient")
     group.add_argument("--device", default="cpu", help="torch device")
     group.add_argument("--checkpoint_rounds", type=int, default=0, help="rounds between checkpoints; 0: by time")

@@ -55,22 +55,32 @@ class ClientByClient:
         self.shared = state["shared"]
         self.local = {int(client): local for client, local in state["local"].items()}
 
+    def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
+        """The metrics of the model, here."""
+        return self.job.evaluate(models)
+
     def play(self, round: int) -> list[Report | FedcsoError]:
         """Every participant does its local steps; the server averages what they send."""
         participants = self.job.participants(round)
+        replies, broken = self.local_rounds(participants, round)
+        if broken and self.job.plan.on_nonfinite == "stop":
+            return [broken[0]]
+        if not replies:
+            return [no_one_left(round, broken)]
+        return [self.aggregate(participants, replies, broken)]
+
+    def local_rounds(self, clients: list[int], round: int) -> tuple[dict[int, Reply], list[NonFinite]]:
+        """The replies of some clients, and why others have none (the first of these, if it stops the run)."""
         replies: dict[int, Reply] = {}
-        dropped: list[NonFinite] = []
-        answers = self.each(lambda client: self.local_round(client, round), participants)
-        for client, reply in zip(participants, answers, strict=True):
+        broken: list[NonFinite] = []
+        for client, reply in zip(clients, self.each(lambda n: self.local_round(n, round), clients), strict=True):
             if isinstance(reply, Reply):
                 replies[client] = reply
-            elif self.job.plan.on_nonfinite == "stop":
-                return [reply]
-            else:
-                dropped.append(reply)
-        if not replies:
-            return [no_one_left(round, dropped)]
-        return [self.aggregate(participants, replies, dropped)]
+                continue
+            broken.append(reply)
+            if self.job.plan.on_nonfinite == "stop":
+                break
+        return replies, broken
 
     def local_round(self, client: int, round: int) -> Reply | NonFinite:
         """One client's reply, or why it has none."""
@@ -89,8 +99,7 @@ class ClientByClient:
             job.algorithm.aggregate(self.shared, mean, len(replies) / len(job.able)),
         )
         messages = communication(before, self.shared, len(participants), len(replies))
-        kept = self.local if job.algorithm.durable else {}
-        self.local = kept | {client: reply.local for client, reply in replies.items()}
+        self.remember(replies)
         snapshots = [reply.output for reply in replies.values()]
         return Report(
             shared=self.shared,
@@ -100,3 +109,8 @@ class ClientByClient:
             train_loss=float(np.average([reply.train_loss for reply in replies.values()], weights=weights)),
             output=None if snapshots[0] is None else average(snapshots, weights),
         )
+
+    def remember(self, replies: dict[int, Reply]) -> None:
+        """Keep the local states of those who took part; the others' too, if these last."""
+        kept = self.local if self.job.algorithm.durable else {}
+        self.local = kept | {client: reply.local for client, reply in replies.items()}

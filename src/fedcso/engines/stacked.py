@@ -130,6 +130,10 @@ class Stacked:
         """Go on from such a state."""
         self.shared, self.local, self.known = state["shared"], state["local"], state["known"].clone()
 
+    def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
+        """All runs' models at once."""
+        return self.job.evaluate(models)
+
     def play(self, round: int) -> list[Report | FedcsoError]:
         """A round of all runs."""
         clients = [job.participants(round) for job in self.jobs[: self.shape[1]]]
