@@ -5,14 +5,16 @@ A file whose content does not match its name was damaged; it is reported, and th
 
 import hashlib
 import logging
+import os
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from fedcso import atomic
+from fedcso import atomic, packing
 from fedcso.costs import Costs
 from fedcso.engine import Snapshot
 from fedcso.errors import FedcsoError, NonFinite
-from fedcso.packing import pack, unpack
+from fedcso.packing import Leaf, Reader, decode, encode
 from fedcso.trace import Trace
 
 log = logging.getLogger("fedcso")
@@ -20,49 +22,68 @@ log = logging.getLogger("fedcso")
 KEEP = 2
 """How many checkpoints of a run stay: the newest, and one to fall back on."""
 
+CHUNK = 2**20
+"""Bytes read at a time."""
+
+
+def chunks(snapshot: Snapshot) -> Iterator[bytes]:
+    """The snapshot as the content of a file, piece by piece."""
+    tensors: dict[str, Leaf] = {}
+    seen: dict[int, str] = {}
+    head = {
+        "done": snapshot.done,
+        "state": encode(snapshot.state, tensors, seen),
+        "traces": [
+            {
+                "rows": trace.rows,
+                "models": encode(
+                    {"last": trace.last, "best": trace.best, "output": trace.output, "shared": trace.shared or {}},
+                    tensors,
+                    seen,
+                ),
+                "costs": asdict(trace.costs),
+                "participation": trace.participation,
+                "dropped": [[d.quantity, d.client, d.round, d.step, d.seed] for d in trace.dropped],
+                "failure": str(trace.failure) if trace.failure else None,
+            }
+            for trace in snapshot.traces
+        ],
+    }
+    yield from packing.chunks(head, tensors)
+
 
 def to_bytes(snapshot: Snapshot) -> bytes:
-    """The snapshot as the content of a file."""
-    models = [
-        {"last": trace.last, "best": trace.best, "output": trace.output, "shared": trace.shared or {}}
-        for trace in snapshot.traces
-    ]
-    notes = [
-        {
-            "rows": trace.rows,
-            "costs": asdict(trace.costs),
-            "participation": trace.participation,
-            "dropped": [[d.quantity, d.client, d.round, d.step, d.seed] for d in trace.dropped],
-            "failure": str(trace.failure) if trace.failure else None,
-        }
-        for trace in snapshot.traces
-    ]
-    return pack({"state": snapshot.state, "models": models}, done=snapshot.done, traces=notes)
+    """The content of a file in one piece."""
+    return b"".join(chunks(snapshot))
 
 
 def from_bytes(content: bytes, device: str = "cpu") -> Snapshot:
     """The snapshot in a file's content."""
-    tree, notes = unpack(content, device)
+    return read(lambda offset, length: content[offset : offset + length], device)
+
+
+def read(source: Reader, device: str = "cpu") -> Snapshot:
+    """The snapshot in a file; clients' local states that were put away stay in it until they are needed."""
+    head, tensors = packing.parse(source, device)
     traces = [
         Trace(
             rows=code["rows"],
-            **models,
+            **decode(code["models"], tensors),
             costs=Costs(**code["costs"]),
             participation=code["participation"],
             dropped=[NonFinite(*values) for values in code["dropped"]],
             failure=FedcsoError(code["failure"]) if code["failure"] else None,
         )
-        for models, code in zip(tree["models"], notes["traces"], strict=True)
+        for code in head["traces"]
     ]
-    return Snapshot(notes["done"], tree["state"], traces)
+    return Snapshot(head["done"], decode(head["state"], tensors), traces)
 
 
 def save(folder: Path, snapshot: Snapshot) -> None:
     """Write a checkpoint and remove those that are not needed any more."""
     folder.mkdir(parents=True, exist_ok=True)
-    content = to_bytes(snapshot)
-    name = f"{snapshot.done:07d}-{hashlib.sha256(content).hexdigest()[:16]}.safetensors"
-    atomic.write(folder / name, content)
+    name = f"{snapshot.done:07d}-{_digest(chunks(snapshot))}.safetensors"
+    atomic.write(folder / name, chunks(snapshot))
     for old in files(folder)[:-KEEP]:
         old.unlink(missing_ok=True)
 
@@ -75,8 +96,16 @@ def files(folder: Path) -> list[Path]:
 def newest(folder: Path, device: str = "cpu") -> Snapshot | None:
     """The newest checkpoint that is whole; damaged ones are reported and passed over."""
     for path in reversed(files(folder)):
-        content = path.read_bytes()
-        if hashlib.sha256(content).hexdigest()[:16] == path.stem.partition("-")[2]:
-            return from_bytes(content, device)
+        file = packing.OpenFile(os.open(path, os.O_RDONLY))
+        pieces = (file.read(offset, CHUNK) for offset in range(0, path.stat().st_size, CHUNK))
+        if _digest(pieces) == path.stem.partition("-")[2]:
+            return read(file.read, device)
         log.warning("checkpoint %s is damaged and left out; going on from the one before it", path)
     return None
+
+
+def _digest(content: Iterable[bytes]) -> str:
+    fingerprint = hashlib.sha256()
+    for chunk in content:
+        fingerprint.update(chunk)
+    return fingerprint.hexdigest()[:16]

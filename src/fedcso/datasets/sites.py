@@ -10,6 +10,7 @@ from fedcso.datasets.examples import Examples
 from fedcso.datasets.imbalance import binarise, thin_positives
 from fedcso.datasets.partition import partition, pathological, thirds
 from fedcso.datasets.preparation import Preparation
+from fedcso.datasets.rows import share
 from fedcso.datasets.table import load_table
 from fedcso.errors import InvalidValue, UnknownName, require
 
@@ -85,7 +86,10 @@ def _built_in(data: str, positive: str, clients: int, alpha: float, classes: int
     held = {
         name: [Examples(inputs[own], binary[own]) for own in _cut(everything, shares, part)]
         for name, part in parts.items()
+        if name != "train"
     }
+    whole = Examples(inputs, binary)
+    held["train"] = [share(whole, own) for own in _cut(everything, shares, parts["train"])]
     count, total = int(binary[train].sum()), len(train)
     notes = [f"{data}: {count:,} of {total:,} training examples are positive ({count / total:.1%})"]
     return Sites([str(n) for n in range(clients)], held["train"], held["validation"], held["test"], notes)

@@ -7,7 +7,7 @@ simulation's but for the order of additions, whatever R is.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,6 +20,7 @@ from fedcso.engine import Job, OnRound, Progress, Report, Snapshot, communicatio
 from fedcso.engines.reference import ClientByClient
 from fedcso.errors import FedcsoError, NonFinite
 from fedcso.estimator import Estimator, plain
+from fedcso.local_states import LocalStates
 from fedcso.metrics import ByClient, at_clients, evaluate, mean_over_clients
 from fedcso.packing import pack, unpack
 from fedcso.plan import Plan
@@ -133,7 +134,7 @@ class OverRanks(ClientByClient):
 
         def follow(progress: Progress) -> None:
             while (said := ranks.hear()) == GIVE_STATE:
-                self._send_local(ranks.LEADER, list(self.local))
+                _send_states(self.local, self.local, ranks.LEADER)
             if said != GO_ON:
                 raise Stopped("the first rank has stopped the run")
 
@@ -151,45 +152,43 @@ class OverRanks(ClientByClient):
     def state(self) -> dict[str, Tree]:
         """As any engine's: the followers, who wait after the round, send their clients' local states."""
         ranks.tell(GIVE_STATE)
-        own = dict(self.local)
+        everyone = LocalStates(self.job.device)
+        everyone.load(self.local.saved())
         for source in range(1, ranks.size()):
-            self.local |= self._receive_local(source)
-        gathered = super().state()
-        self.local = own
-        return gathered
+            _receive_states(everyone, source)
+        return {"shared": self.shared, "local": everyone.saved()}
 
     def share(self, start: Snapshot | None) -> Snapshot | None:
         """Where to start from, as the leader has it; each rank gets the local states of its own clients."""
+        states = LocalStates(self.job.device)
         if ranks.follows():
-            content = ranks.spread(b"")
-            if not content:
-                return None
-            snapshot = checkpoint.from_bytes(content, self.job.device)
-            snapshot.state["local"] = {str(n): local for n, local in self._receive_local(ranks.LEADER).items()}
-            return snapshot
-        if start is None:
+            if content := ranks.spread(b""):
+                start = checkpoint.from_bytes(content, self.job.device)
+                _receive_states(states, ranks.LEADER)
+        elif start is None:
             ranks.spread(b"")
-            return None
-        everyone = {int(n): local for n, local in start.state["local"].items()}
-        lean = start._replace(state=start.state | {"local": {}})
-        ranks.spread(checkpoint.to_bytes(lean))
-        self.local = everyone
-        for target in range(1, ranks.size()):
-            self._send_local(target, [n for n in everyone if self.owner(n) == target])
-        own = {str(n): local for n, local in everyone.items() if self.owner(n) == ranks.LEADER}
-        return start._replace(state=start.state | {"local": own})
+        else:
+            everyone = LocalStates(self.job.device)
+            everyone.load(start.state["local"])
+            ranks.spread(checkpoint.to_bytes(start._replace(state=start.state | {"local": {}})))
+            for target in range(1, ranks.size()):
+                _send_states(everyone, [n for n in everyone if self.owner(n) == target], target)
+            own = {n: local for n, local in start.state["local"].items() if self.owner(int(n)) == ranks.LEADER}
+            states.load(own)
+        return start and start._replace(state=start.state | {"local": states.saved()})
 
-    def _send_local(self, target: int, clients: Sequence[int]) -> None:
-        for client in clients:
-            ranks.send(pack(self.local[client], client=client), target)
-        ranks.send(b"", target)
 
-    def _receive_local(self, source: int) -> dict[int, dict[str, Tree]]:
-        found = {}
-        while content := ranks.receive(source):
-            local, notes = unpack(content, self.job.device)
-            found[notes["client"]] = local
-        return found
+def _send_states(states: LocalStates, clients: Iterable[int], target: int) -> None:
+    """One by one, so that they are never all in memory; an empty message is the last."""
+    for client in clients:
+        ranks.send(pack(states.get(client), client=client), target)
+    ranks.send(b"", target)
+
+
+def _receive_states(states: LocalStates, source: int) -> None:
+    while content := ranks.receive(source):
+        local, notes = unpack(content, states.device)
+        states.keep({notes["client"]: local})
 
 
 def _mean(

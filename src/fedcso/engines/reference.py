@@ -10,6 +10,7 @@ from fedcso.client import Reply, local_round
 from fedcso.engine import Job, OnRound, Report, Snapshot, communication, drive, no_one_left, only
 from fedcso.errors import FedcsoError, NonFinite
 from fedcso.estimator import Estimator, plain
+from fedcso.local_states import LocalStates
 from fedcso.plan import Plan
 from fedcso.problem import Problem
 from fedcso.trace import Trace
@@ -42,18 +43,18 @@ class ClientByClient:
         self.each = each
         self.jobs = [job]
         self.shared = job.algorithm.init(job.start())
-        self.local: dict[int, dict[str, Tree]] = {}
+        self.local = LocalStates(job.device)
         self.output_step = job.output_step()
         self.failures: dict[int, FedcsoError] = {}
 
     def state(self) -> dict[str, Tree]:
         """The server's state and, by number, the clients' local ones."""
-        return {"shared": self.shared, "local": {str(client): local for client, local in self.local.items()}}
+        return {"shared": self.shared, "local": self.local.saved()}
 
     def load(self, state: dict[str, Tree]) -> None:
         """Go on from such a state."""
         self.shared = state["shared"]
-        self.local = {int(client): local for client, local in state["local"].items()}
+        self.local.load(state["local"])
 
     def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
         """The metrics of the model, here."""
@@ -112,5 +113,6 @@ class ClientByClient:
 
     def remember(self, replies: dict[int, Reply]) -> None:
         """Keep the local states of those who took part; the others' too, if these last."""
-        kept = self.local if self.job.algorithm.durable else {}
-        self.local = kept | {client: reply.local for client, reply in replies.items()}
+        if not self.job.algorithm.durable:
+            self.local.clear()
+        self.local.keep({client: reply.local for client, reply in replies.items()})
