@@ -198,9 +198,18 @@ def only(traces: Sequence[Trace]) -> Trace:
     return trace
 
 
-def communication(before: Tree, after: Tree, receivers: int, senders: int) -> Costs:
-    """The costs of one round's messages: the server's last state down, a state like its next one up."""
-    return Costs(rounds=1, bytes_up=senders * nbytes(after), bytes_down=receivers * nbytes(before))
+def communication(
+    job: Job, round: int, before: dict[str, Tree], mean: dict[str, Tree], receivers: Sequence[int], senders: int
+) -> Costs:
+    """The costs of one round's messages: the server's last state down, replies like their mean up."""
+    last, steps = set(job.participants(round - 1) if round else ()), job.plan.steps(round)
+    informed = sum(client in last for client in receivers)
+    down = [nbytes(job.algorithm.downlink(before, was_there, steps)) for was_there in (True, False)]
+    return Costs(
+        rounds=1,
+        bytes_up=senders * nbytes(job.algorithm.uplink(mean)),
+        bytes_down=informed * down[0] + (len(receivers) - informed) * down[1],
+    )
 
 
 def no_one_left(round: int, dropped: Sequence[NonFinite]) -> FedcsoError:

@@ -22,10 +22,12 @@ from fedcso.plan import Plan
 from fedcso.specs import (
     TaskMaker,
     algorithms,
+    build,
     hyper_parameters,
     make_task,
     parse_algorithm,
     parse_value,
+    settings_of,
     spell,
     task_maker,
 )
@@ -178,7 +180,7 @@ def algorithm_of(config: Config, spec: str, values: dict[str, Any]) -> Algorithm
     kind, own = parse_algorithm(spec)
     known = hyper_parameters(kind)
     common = {name: parse_value(name, config[name]) for name in known if name in config}
-    return kind(**(common | own | values))
+    return build(kind, common | own | values)
 
 
 def hyper_of(spec: str) -> list[str]:
@@ -189,7 +191,7 @@ def hyper_of(spec: str) -> list[str]:
 def spec_of(spec: str, algorithm: Algorithm) -> str:
     """A method with all its settings, as it can be asked for."""
     name = spec.partition("(")[0].strip()
-    options = ", ".join(f"{key}={spell(value)}" for key, value in vars(algorithm).items())
+    options = ", ".join(f"{key}={spell(value)}" for key, value in settings_of(algorithm).items())
     return f"{name}({options})"
 
 

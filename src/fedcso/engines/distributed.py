@@ -97,7 +97,7 @@ class OverRanks(ClientByClient):
                 participants=participants,
                 dropped=broken,
                 costs=Costs(*(int(count) for count in counts))
-                + communication(before, self.shared, len(participants), int(present)),
+                + communication(job, round, before, mean["shared"], participants, int(present)),
                 train_loss=loss / total,
                 output=mean["output"][0] if mean["output"] else None,
             )

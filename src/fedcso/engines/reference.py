@@ -68,7 +68,7 @@ class ClientByClient:
             return [broken[0]]
         if not replies:
             return [no_one_left(round, broken)]
-        return [self.aggregate(participants, replies, broken)]
+        return [self.aggregate(round, participants, replies, broken)]
 
     def local_rounds(self, clients: list[int], round: int) -> tuple[dict[int, Reply], list[NonFinite]]:
         """The replies of some clients, and why others have none (the first of these, if it stops the run)."""
@@ -90,7 +90,9 @@ class ClientByClient:
         except NonFinite as reason:
             return reason
 
-    def aggregate(self, participants: list[int], replies: dict[int, Reply], dropped: list[NonFinite]) -> Report:
+    def aggregate(
+        self, round: int, participants: list[int], replies: dict[int, Reply], dropped: list[NonFinite]
+    ) -> Report:
         """The server's side of a round."""
         job = self.job
         weights = job.weights(list(replies))
@@ -99,7 +101,7 @@ class ClientByClient:
             self.shared,
             job.algorithm.aggregate(self.shared, mean, len(replies) / len(job.able)),
         )
-        messages = communication(before, self.shared, len(participants), len(replies))
+        messages = communication(job, round, before, mean, participants, len(replies))
         self.remember(replies)
         snapshots = [reply.output for reply in replies.values()]
         return Report(

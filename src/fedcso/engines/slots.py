@@ -45,12 +45,12 @@ class Slots:
 
     def put(self, clients: list[list[int]], states: dict[str, Tree], healthy: torch.Tensor) -> None:
         """Keep the states of all who took part; a dropped client keeps what it had before, if that lasts."""
-        if not leaves(states):
-            return
         if not self.lasting:
             self.slot = torch.full_like(self.slot, NONE)
             self.known = self.known[:, :, :0]
             self.states = map_leaves(lambda leaf: leaf[:, :, :0], states)
+        if not leaves(states):
+            return
         self.slot = self.slot.clone()
         for seed, some in enumerate(clients):
             newcomers = [n for n in some if self.slot[seed, n] == NONE]

@@ -161,8 +161,8 @@ class Stacked:
         if self.job.plan.on_nonfinite == "drop":
             weights = weights * healthy
         present = healthy.sum(-1)
-        before = self.shared
-        self.shared = self.algorithm.aggregate(before, _mean(sent, weights), present.double() / len(self.job.able))
+        before, mean = self.shared, _mean(sent, weights)
+        self.shared = self.algorithm.aggregate(before, mean, present.double() / len(self.job.able))
         self.local.put(clients, _by_client(state.local, cohort), healthy)
 
         mean_losses = _mean(torch.stack(losses).mean(0).reshape(cohort), weights).flatten().tolist()
@@ -180,7 +180,9 @@ class Stacked:
                     participants=clients[s],
                     dropped=dropped[i],
                     costs=oracle.costs * counts[i]
-                    + communication(index(before, (g, s)), shared, len(clients[s]), counts[i]),
+                    + communication(
+                        self.jobs[i], round, index(before, (g, s)), index(mean, (g, s)), clients[s], counts[i]
+                    ),
                     train_loss=mean_losses[i],
                     output=index(outputs[s], g) if s in outputs else None,
                 )
@@ -224,7 +226,7 @@ class Stacked:
             return state
         fresh = self.algorithm.receive(shared, None)
         mask = known.flatten(1)
-        return State(state.shared, map_leaves(lambda a, b: choose(mask, a, b), state.local, fresh.local))
+        return State(*(map_leaves(lambda a, b: choose(mask, a, b), *both) for both in zip(state, fresh, strict=True)))
 
     def explain(self, round: int, clients: list[list[int]], healthy: torch.Tensor) -> list[list[NonFinite]]:
         """Why clients broke: the round is played again for each of them alone, watched at every step."""
