@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from fedcso.experiments import few_shot, figure1, table2
+from fedcso.experiments import communication, few_shot, figure1, table2
 from fedcso.folder import RunFolder
 from fedcso.settings import Config
 
@@ -25,6 +25,9 @@ EXPERIMENTS = {
     "figure3": Experiment("federated MAML, 5-way-5-shot", partial(few_shot.settings, 5), few_shot.carry_out),
     "table2": Experiment(
         "average precision with rare positives, MNIST and CIFAR-10", table2.settings, table2.carry_out
+    ),
+    "communication": Experiment(
+        "what it costs to send u: accuracy against bytes", communication.settings, communication.carry_out
     ),
 }
 """By name. A new one is a file and a row here."""
