@@ -1,6 +1,7 @@
 # On a fresh machine with Python 3.11 and nothing else:
 #   make run    sets up .venv and solves the paper's first problem
 #   make test   sets up .venv and passes lint, types and tests
+#   make bench  times everything and writes docs/performance.md (QUICK=1: below five minutes)
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -36,11 +37,7 @@ dist: $(VENV)/.installed-dev
 	@ls dist
 
 bench: $(VENV)/.installed-dev
-	$(BIN)/python -m benchmarks.invariant_logistic
-	$(BIN)/python -m benchmarks.threads
-	$(BIN)/python -m benchmarks.maml
-	$(BIN)/python -m benchmarks.auprc
-	$(BIN)/python -m benchmarks.flower
+	$(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .

@@ -8,12 +8,14 @@ with torch's default threads, once with one.
 """
 
 import copy
+import sys
 from functools import partial
 
 import torch
 from torch import nn
 
-from benchmarks.timing import describe_machine, interleave, operations, report, report_peak
+from benchmarks.results import keep
+from benchmarks.timing import as_rows, describe_machine, interleave, operations, report, report_peak
 from fedcso.algorithm import Algorithm
 from fedcso.algorithms import FCSGM, AccFCSGM
 from fedcso.datasets import Examples
@@ -77,7 +79,7 @@ def ordinary_loop(clients: list[Examples], intra_op: int, two_points: bool) -> N
     torch.set_num_threads(before)
 
 
-def main() -> None:
+def main(quick: bool = False) -> None:
     describe_machine()
     rng = stream(0, 0, 0)
     clients = [
@@ -97,6 +99,7 @@ def main() -> None:
         "FCSG-M": (FCSGM(RATE, MOMENTUM), False),
         "Acc-FCSG-M": (AccFCSGM(RATE, MOMENTUM), True),
     }
+    kept = {}
     for name, (algorithm, two_points) in methods.items():
         timings = interleave(
             {
@@ -106,13 +109,16 @@ def main() -> None:
                 ),
                 "ordinary loop, 1 torch thread": (partial(ordinary_loop, clients, 1, two_points), STEPS),
                 "threads engine": (partial(threads.run, algorithm, problem, clients, plan), STEPS),
-            }
+            },
+            repetitions=2 if quick else 5,
         )
         report(f"One local step of 16 clients, {name}", timings, "ordinary loop, 1 torch thread", "step")
         # The very first step of Acc-FCSG-M has one point only.
         gradients = (2 * STEPS - 1) / STEPS if two_points else 1
-        report_peak("threads engine", int(CLIENTS * gradients * once), timings["threads engine"].median)
+        peak = report_peak("threads engine", int(CLIENTS * gradients * once), timings["threads engine"].median)
+        kept[name] = {"step": as_rows(timings, "ordinary loop, 1 torch thread"), "share_of_peak": peak}
+    keep("auprc", methods=kept)
 
 
 if __name__ == "__main__":
-    main()
+    main("--quick" in sys.argv)

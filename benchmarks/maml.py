@@ -7,11 +7,14 @@
 once with a single one.
 """
 
+import sys
+
 import torch
 import torch.nn.functional as F
 from torch.func import functional_call
 
-from benchmarks.timing import describe_machine, interleave, operations, report, report_peak
+from benchmarks.results import keep
+from benchmarks.timing import as_rows, describe_machine, interleave, operations, report, report_peak
 from fedcso.algorithms import FCSG
 from fedcso.engines import threads
 from fedcso.estimator import sample
@@ -43,7 +46,7 @@ def ordinary_loop(clients: list[torch.Tensor], intra_op: int) -> None:
     torch.set_num_threads(before)
 
 
-def main() -> None:
+def main(quick: bool = False) -> None:
     describe_machine()
     rng = stream(0, 0, 0)
     clients = [torch.randint(0, 256, (40, 20, 28, 28), generator=rng, dtype=torch.uint8) for _ in range(CLIENTS)]
@@ -55,14 +58,16 @@ def main() -> None:
             f"ordinary loop, {default} torch threads": (lambda: ordinary_loop(clients, default), STEPS),
             "ordinary loop, 1 torch thread": (lambda: ordinary_loop(clients, 1), STEPS),
             "threads engine": (lambda: threads.run(FCSG(0.1), problem, clients, plan), STEPS),
-        }
+        },
+        repetitions=2 if quick else 5,
     )
     report("One local step of 16 clients", timings, "ordinary loop, 1 torch thread", "step")
     (batch,) = steps_of(sample(problem, clients[0], rng, 1, 1, 1), 1)
     x = problem.init(rng)
     per_task = operations(lambda: problem.closed_form(x, batch.xi, batch.eta))
-    report_peak("threads engine", CLIENTS * per_task, timings["threads engine"].median)
+    peak = report_peak("threads engine", CLIENTS * per_task, timings["threads engine"].median)
+    keep("maml", step=as_rows(timings, "ordinary loop, 1 torch thread"), share_of_peak=peak)
 
 
 if __name__ == "__main__":
-    main()
+    main("--quick" in sys.argv)

@@ -7,11 +7,13 @@ FedAvg, 16 clients × 5 steps × batch 32 a round. The ordinary loop trains one 
 """
 
 import copy
+import sys
 
 import torch
 import torch.nn.functional as F
 
-from benchmarks.timing import describe_machine, interleave, report
+from benchmarks.results import keep
+from benchmarks.timing import as_rows, describe_machine, interleave, report
 from fedcso.algorithms import FedAvg
 from fedcso.datasets import Examples
 from fedcso.engines import threads
@@ -42,7 +44,7 @@ def ordinary_loop(clients: list[Examples], intra_op: int) -> None:
     torch.set_num_threads(before)
 
 
-def main() -> None:
+def main(quick: bool = False) -> None:
     describe_machine()
     clients = [
         Examples(torch.randn(500 + 10 * n, 1, 28, 28), torch.randint(10, (500 + 10 * n,))) for n in range(CLIENTS)
@@ -55,10 +57,12 @@ def main() -> None:
             f"ordinary loop, {default} torch threads": (lambda: ordinary_loop(clients, default), ROUNDS),
             "ordinary loop, 1 torch thread": (lambda: ordinary_loop(clients, 1), ROUNDS),
             "threads engine": (lambda: threads.run(FedAvg(), problem, clients, plan), ROUNDS),
-        }
+        },
+        repetitions=2 if quick else 5,
     )
     report("One round of FedAvg, 16 clients", timings, f"ordinary loop, {default} torch threads", "round")
+    keep("threads", round=as_rows(timings, f"ordinary loop, {default} torch threads"))
 
 
 if __name__ == "__main__":
-    main()
+    main("--quick" in sys.argv)

@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -29,14 +30,18 @@ class Timing:
         return min(self.seconds), max(self.seconds)
 
 
-def interleave(alternatives: dict[str, tuple[Callable[[], object], float]], repetitions: int = 5) -> dict[str, Timing]:
+MEASURES_ITSELF = 0.0
+"""For work that takes long to set up: it returns the seconds a unit took."""
+
+
+def interleave(alternatives: dict[str, tuple[Callable[[], Any], float]], repetitions: int = 5) -> dict[str, Timing]:
     """Time each (function, units of work it does) in turns; the first, warming turn is left out."""
     seconds: dict[str, list[float]] = {name: [] for name in alternatives}
     for turn in range(repetitions + 1):
         for name, (work, units) in alternatives.items():
             started = time.perf_counter()
-            work()
-            elapsed = (time.perf_counter() - started) / units
+            answer = work()
+            elapsed = (time.perf_counter() - started) / units if units != MEASURES_ITSELF else float(answer)
             if turn:
                 seconds[name].append(elapsed)
     return {name: Timing(name, values) for name, values in seconds.items()}
@@ -53,6 +58,20 @@ def report(title: str, timings: dict[str, Timing], baseline: str, unit: str) -> 
             f"  {timing.name:34} {1e3 * timing.median:13.3f} ms {1e3 * low:10.3f} … {1e3 * high:8.3f} ms "
             f"{base / timing.median:13.1f}×"
         )
+
+
+def as_rows(timings: dict[str, Timing], baseline: str) -> list[dict[str, Any]]:
+    """The same as numbers, to be kept."""
+    return [
+        {
+            "name": timing.name,
+            "median": timing.median,
+            "fastest": timing.spread[0],
+            "slowest": timing.spread[1],
+            "times_faster": timings[baseline].median / timing.median,
+        }
+        for timing in timings.values()
+    ]
 
 
 def matmul_peak(threads: int, size: int = 1536) -> float:
@@ -72,14 +91,15 @@ def operations(work: Callable[[], object]) -> int:
     return int(counter.get_total_flops())
 
 
-def report_peak(name: str, operations: int, seconds: float) -> None:
-    """How much of the machine's best is reached."""
+def report_peak(name: str, operations: int, seconds: float) -> float:
+    """How much of the machine's best is reached, printed and returned as a share."""
     cores = len(os.sched_getaffinity(0))
     peak = matmul_peak(cores)
     print(
         f"  {name}: {operations / 1e9:.1f} GFLOP in {1e3 * seconds:.0f} ms, {operations / seconds / 1e9:.0f} GFLOP/s, "
         f"{100 * operations / seconds / peak:.0f} % of a matrix product's {peak / 1e9:.0f} GFLOP/s on {cores} cores"
     )
+    return operations / seconds / peak
 
 
 def describe_machine() -> None:

@@ -72,6 +72,17 @@ class Algorithm(ABC):
         """The server's next message, from its last and the mean of what a fraction of the clients sent."""
         return mean
 
+    def uplink(self, shared: dict[str, Tree]) -> Tree:
+        """What of a client's `shared` really travels; the server can make the rest of it."""
+        return shared
+
+    def downlink(self, shared: dict[str, Tree], informed: bool, steps: range) -> Tree:
+        """What of the server's `shared` really travels before the round of these steps.
+
+        A client is informed that had the message of the round before, and sees what became of it.
+        """
+        return shared
+
     def outer_batch(self, t: int, plan: Plan) -> int:
         """How many outer samples step t needs: B at the start, b later."""
         return plan.initial if t == 0 else plan.outer_batch
@@ -97,6 +108,9 @@ def grid(algorithms: Sequence[Algorithm]) -> Algorithm:
     for field in fields(first):  # type: ignore[arg-type]  # algorithms are dataclasses
         values = [getattr(a, field.name) for a in algorithms]
         if all(value == values[0] for value in values):
+            continue
+        if all(isinstance(value, Algorithm) for value in values):
+            stacked[field.name] = grid(values)
             continue
         if field.type is int or any(isinstance(value, torch.Tensor) for value in values):
             raise InvalidValue(field.name, values, "the same in all settings of a grid (only reals may vary)")

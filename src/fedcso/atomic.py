@@ -2,16 +2,19 @@
 
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 
-def write(path: Path, content: bytes | str, mode: int = 0o644) -> None:
-    """Put `content` at `path` so that no one, at no moment, sees half of it."""
-    data = content.encode() if isinstance(content, str) else content
+def write(path: Path, content: bytes | str | Iterable[bytes], mode: int = 0o644) -> None:
+    """Put `content`, whole or piece by piece, at `path` so that no one, at no moment, sees half of it."""
+    whole = content.encode() if isinstance(content, str) else content
+    pieces = [whole] if isinstance(whole, bytes) else whole
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            for piece in pieces:
+                file.write(piece)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, mode)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from fedcso import __version__
+from fedcso import __version__, ranks
 from fedcso.errors import FedcsoError, UnknownName
 from fedcso.parser import UsageError
 from fedcso.study import Interrupted
@@ -28,6 +28,8 @@ COMMANDS = (
     "doctor",
 )
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+EXIT_CODES: dict[type[Exception], int] = {Interrupted: INTERRUPTED, ranks.RankLost: FAILED}
+"""Of what is not the user's mistake."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,12 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         if arguments[0] not in COMMANDS:
             raise UnknownName("command", arguments[0], COMMANDS)
-        code = int(_command(arguments[0]).main(arguments[1:]))
+        command = _command(arguments[0])
+        code = int(_command("run").follow() if ranks.follows() else command.main(arguments[1:]))
         sys.stdout.flush()
         return code
     except (FedcsoError, UsageError) as error:
         print(f"fedcso: {error}", file=sys.stderr)
-        return INTERRUPTED if isinstance(error, Interrupted) else BAD_INPUT
+        return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), BAD_INPUT)
     except KeyboardInterrupt:
         print("fedcso: interrupted", file=sys.stderr)
         return INTERRUPTED

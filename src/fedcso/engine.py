@@ -80,6 +80,10 @@ class Job:
             return self
         return replace(self, plan=replace(self.plan, inner_batch=inner_batch))
 
+    def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
+        """The metrics of some models."""
+        return evaluate(self.problem, models, self.test, self.clients, self.weights(range(len(self.clients))))
+
     def start(self) -> Tree:
         """x_0, on the device, inside X."""
         return to_device(self.problem.project(self.problem.init(stream(self.seed, START, 0))), self.device)
@@ -95,7 +99,7 @@ class Report(NamedTuple):
     shared: dict[str, Tree]
     """What the server holds after the round and sends next."""
     participants: list[int]
-    dropped: list[Fault]
+    dropped: Sequence[Fault]
     """Participants whose update was left out, and why."""
     costs: Costs
     """Of all participants together; what a dropped one had computed is not counted."""
@@ -114,6 +118,9 @@ class Rounds(Protocol):
 
     def play(self, round: int) -> list[Report | FedcsoError]:
         """Carry out a round of every run; a run that broke off is answered by the reason."""
+
+    def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
+        """The metrics of each run's model."""
 
     def state(self) -> dict[str, Tree]:
         """All that the next round depends on: the server's state and the clients' local ones."""
@@ -180,7 +187,7 @@ def drive(rounds: Rounds, on_round: OnRound | None = None, start: Snapshot | Non
             losses[i] = report.train_loss
             trace.last, trace.shared = report.shared["x"], report.shared
             trace.output = trace.output if report.output is None else report.output
-            trace.dropped = trace.dropped + report.dropped
+            trace.dropped = [*trace.dropped, *report.dropped]
             trace.costs += report.costs
             present = set(report.participants)
             trace.participation = [count + (n in present) for n, count in enumerate(trace.participation)]
@@ -207,8 +214,7 @@ def _record(
 ) -> None:
     """Evaluate the models as they are after `done` rounds; `best` holds the best value of each run so far."""
     jobs, job = rounds.jobs, rounds.jobs[0]
-    weights = job.weights(range(len(job.clients)))
-    results = evaluate(job.problem, [trace.last for trace in traces], job.test, job.clients, weights)
+    results = rounds.evaluate([trace.last for trace in traces])
     for i, (one, trace, metrics) in enumerate(zip(jobs, traces, results, strict=True)):
         if trace.failure:
             continue
@@ -259,9 +265,18 @@ def only(traces: Sequence[Trace]) -> Trace:
     return trace
 
 
-def communication(before: Tree, after: Tree, receivers: int, senders: int) -> Costs:
-    """The costs of one round's messages: the server's last state down, a state like its next one up."""
-    return Costs(rounds=1, bytes_up=senders * nbytes(after), bytes_down=receivers * nbytes(before))
+def communication(
+    job: Job, round: int, before: dict[str, Tree], mean: dict[str, Tree], receivers: Sequence[int], senders: int
+) -> Costs:
+    """The costs of one round's messages: the server's last state down, replies like their mean up."""
+    last, steps = set(job.participants(round - 1) if round else ()), job.plan.steps(round)
+    informed = sum(client in last for client in receivers)
+    down = [nbytes(job.algorithm.downlink(before, was_there, steps)) for was_there in (True, False)]
+    return Costs(
+        rounds=1,
+        bytes_up=senders * nbytes(job.algorithm.uplink(mean)),
+        bytes_down=informed * down[0] + (len(receivers) - informed) * down[1],
+    )
 
 
 def no_one_left(round: int, dropped: Sequence[Fault]) -> FedcsoError:

@@ -21,6 +21,7 @@ def mean(before: dict[str, Tree], sent: Sequence[dict[str, Tree]], weights: Sequ
 
 def conclude(
     job: Job,
+    round: int,
     before: dict[str, Tree],
     participants: list[int],
     replies: dict[int, Reply],
@@ -31,12 +32,12 @@ def conclude(
     weights = job.weights(list(replies))
     combined = combine(before, [reply.shared for reply in replies.values()], weights)
     after = job.algorithm.aggregate(before, combined, len(replies) / len(job.able))
-    messages = communication(before, after, len(participants), len(replies))
+    messages = communication(job, round, before, combined, participants, len(replies))
     outputs = [reply.output for reply in replies.values()]
     return Report(
         shared=after,
         participants=participants,
-        dropped=list(dropped),
+        dropped=dropped,
         costs=sum((reply.costs for reply in replies.values()), messages),
         train_loss=float(np.average([reply.train_loss for reply in replies.values()], weights=weights)),
         output=None if outputs[0] is None else average(outputs, weights),

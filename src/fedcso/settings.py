@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from jsonargparse import SUPPRESS, ActionConfigFile  # type: ignore[attr-defined]
 
+from fedcso import launch
 from fedcso.algorithm import Algorithm
 from fedcso.algorithms import ALGORITHMS
 from fedcso.engines import ENGINES
@@ -21,10 +22,12 @@ from fedcso.plan import Plan
 from fedcso.specs import (
     TaskMaker,
     algorithms,
+    build,
     hyper_parameters,
     make_task,
     parse_algorithm,
     parse_value,
+    settings_of,
     spell,
     task_maker,
 )
@@ -93,6 +96,10 @@ def _check(config: Config) -> None:
         reason = str(error).splitlines()[0]
         raise InvalidValue("device", config["device"], f"a torch device that is here ({reason})") from None
     require_tracker(config["track"])
+    if "ranks" in config:
+        launch.require_over_ranks(config["engine"], config["ranks"])
+    if config["command"] != "run" and launch.over_ranks(config["engine"]):
+        raise InvalidValue("engine", config["engine"], "another for a sweep, whose runs are many and short")
 
 
 def _problem_of(arguments: list[str]) -> str:
@@ -142,6 +149,7 @@ def _add_options(parser: Parser, command: str, problem: str, maker: TaskMaker) -
         raise FedcsoError(f"problem: the arguments of {problem} can't be options: {error}") from error
     group = parser.add_argument_group("how it is carried out")
     group.add_argument("--engine", choices=list(ENGINES), default="simulation", help="where clients live")
+    group.add_argument("--ranks", type=int, help="processes of the engine distributed; as many as cores by default")
     group.add_argument("--estimator", choices=list(ESTIMATORS), default="plain", help="of the gradient")
     group.add_argument("--device", type=str, default="cpu", help="torch device")
     group.add_argument("--checkpoint_rounds", type=int, default=0, help="rounds between checkpoints; 0: by time")
@@ -175,7 +183,7 @@ def algorithm_of(config: Config, spec: str, values: dict[str, Any]) -> Algorithm
     kind, own = parse_algorithm(spec)
     known = hyper_parameters(kind)
     common = {name: parse_value(name, config[name]) for name in known if name in config}
-    return kind(**(common | own | values))
+    return build(kind, common | own | values)
 
 
 def hyper_of(spec: str) -> list[str]:
@@ -186,7 +194,7 @@ def hyper_of(spec: str) -> list[str]:
 def spec_of(spec: str, algorithm: Algorithm) -> str:
     """A method with all its settings, as it can be asked for."""
     name = spec.partition("(")[0].strip()
-    options = ", ".join(f"{key}={spell(value)}" for key, value in vars(algorithm).items())
+    options = ", ".join(f"{key}={spell(value)}" for key, value in settings_of(algorithm).items())
     return f"{name}({options})"
 
 

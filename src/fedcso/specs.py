@@ -10,16 +10,34 @@ from fedcso import own
 from fedcso.algorithm import Algorithm
 from fedcso.algorithms import ALGORITHMS
 from fedcso.errors import FedcsoError, InvalidValue, UnknownName
+from fedcso.frugal import FULL, Frugal, sending, shares_u, spelled
 from fedcso.problems import PROBLEMS
 from fedcso.schedules import SCHEDULES
 from fedcso.task import Task
 
 TaskMaker = Callable[..., Task]
 
+SEND_U = "send_u"
+"""A setting of all methods that share u: how it travels."""
+
 
 def hyper_parameters(kind: type[Algorithm]) -> list[str]:
     """The names of a method's hyper-parameters."""
-    return [field.name for field in fields(kind)]  # type: ignore[arg-type]  # algorithms are dataclasses
+    own = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # algorithms are dataclasses
+    return [*own, SEND_U] if shares_u(kind) else own
+
+
+def build(kind: type[Algorithm], options: dict[str, Any]) -> Algorithm:
+    """A method with some of its settings."""
+    own = {name: value for name, value in options.items() if name != SEND_U}
+    return sending(options.get(SEND_U, FULL), kind(**own))
+
+
+def settings_of(algorithm: Algorithm) -> dict[str, Any]:
+    """All settings of a method, by name."""
+    if isinstance(algorithm, Frugal):
+        return vars(algorithm.base) | {SEND_U: spelled(algorithm)}
+    return dict(vars(algorithm))
 
 
 def algorithms(specs: Sequence[str], common: dict[str, Any]) -> dict[str, Algorithm]:
@@ -33,7 +51,7 @@ def algorithms(specs: Sequence[str], common: dict[str, Any]) -> dict[str, Algori
             raise InvalidValue("algorithm", spec, "named once; write different settings as NAME(option=value)")
         kind, options = parse_algorithm(spec)
         known = hyper_parameters(kind)
-        result[spec] = kind(**{k: v for k, v in common.items() if k in known} | options)
+        result[spec] = build(kind, {k: v for k, v in common.items() if k in known} | options)
         used |= common.keys() & set(known)
     for name in common.keys() - used:
         raise InvalidValue(name, common[name], f"left out: none of {', '.join(specs)} has it")
@@ -105,6 +123,8 @@ _VALUES = "a number, or a schedule: " + ", ".join(f"{name}(…)" for name in SCH
 
 
 def _value(name: str, node: ast.expr) -> Any:
+    if name == SEND_U:
+        return node.value if isinstance(node, ast.Constant) else ast.unparse(node)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if node.func.id not in SCHEDULES:
             raise UnknownName("schedule", node.func.id, SCHEDULES)

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from fedcso import checkpoint
+from fedcso import checkpoint, ranks
 from fedcso.algorithm import Algorithm
 from fedcso.collapse import collapse
 from fedcso.engine import OnRound, Progress, Snapshot, over
@@ -81,7 +81,21 @@ class Study:
     def execute(self, display: Display, tracker: Tracker, on_checkpoint: Callable[[], None] = lambda: None) -> Results:
         """Carry out what is not done yet. Raises `Interrupted` after Ctrl-C, with everything saved."""
         with _interruptible() as interrupted, display:
-            return {unit.name: self._unit(unit, display, tracker, on_checkpoint, interrupted) for unit in self.units}
+            try:
+                return {u.name: self._unit(u, display, tracker, on_checkpoint, interrupted) for u in self.units}
+            finally:
+                ranks.dismiss()
+
+    def follow(self) -> None:
+        """On a rank that does not lead: take part in whatever the leader carries out."""
+        known = {_key(unit, part): part for unit in self.units for part in parts(unit)}
+        while name := ranks.hear():
+            try:
+                known[name].run(on_round=None, start=None)
+            except ranks.RankLost:
+                raise
+            except FedcsoError as reason:  # the leader has met it too, and tells of it
+                log.info("rank %d: %s", ranks.rank(), reason)
 
     def collect(self) -> Results:
         """What the checkpoints hold so far, without carrying out anything."""
@@ -149,6 +163,7 @@ class Study:
                 raise Interrupted(f"stopped after round {progress.done} of {total} of {label}")
 
         display.update(label, start.done if start else 0, total, "")
+        ranks.tell(_key(unit, part))
         try:
             traces = part.run(on_round=on_round, start=start)
         except Interrupted:
@@ -216,6 +231,10 @@ def _by_setting(unit: Unit, traces: Sequence[list[Trace]]) -> list[list[Trace]]:
     flat = [trace for part in traces for trace in part]
     count = len(unit.seeds)
     return [flat[i : i + count] for i in range(0, len(flat), count)]
+
+
+def _key(unit: Unit, part: Part) -> str:
+    return f"{unit.name}/{part.name}"
 
 
 def _label(unit: Unit, part: Part, count: int) -> str:

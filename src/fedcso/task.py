@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
+from fedcso.datasets.rows import Rows
 from fedcso.problem import Problem
 
 Maker = TypeVar("Maker", bound=Callable[..., "Task"])
@@ -45,6 +46,7 @@ class Task:
 
 def _feed(fingerprint: Any, value: Any) -> None:
     """Add a value's content, whatever it is made of, so that it is the same in every process."""
+    value = value[:] if isinstance(value, Rows) else value
     if isinstance(value, torch.Tensor):
         fingerprint.update(f"{value.dtype}{tuple(value.shape)}".encode())
         if value.numel():  # an empty one can't be viewed as bytes

@@ -41,7 +41,7 @@ def numbered(monkeypatch):
 
 
 def numbers(examples: Examples) -> list[int]:
-    return (256 * examples.inputs[:, 0].long() + examples.inputs[:, 1]).tolist()
+    return (256 * examples.inputs[:][:, 0].long() + examples.inputs[:][:, 1]).tolist()
 
 
 def all_numbers(sites: Sites, part: str) -> list[int]:
@@ -137,14 +137,14 @@ def test_any_classes_can_be_the_positive_ones(positive):
 def test_measurements_are_scaled_by_the_training_examples(data):
     """Which leaves those exactly scaled, and only those; what never varies stays 0 in them."""
     sites = load_sites(data, clients=4)
-    train, test = (torch.cat([examples.inputs for examples in part]).double() for part in (sites.train, sites.test))
+    train, test = (torch.cat([examples.inputs[:] for examples in part]).double() for part in (sites.train, sites.test))
     zeros, ones = torch.zeros(train.shape[1]).double(), torch.ones(train.shape[1]).double()
     varies = train.std(0) > 0
     assert varies.sum() > 25
     assert_close(train.mean(0), zeros, tolerance=1e-5)
     assert_close(train.std(0)[varies], ones[varies], tolerance=1e-4)
     assert (test.mean(0).abs()[varies] > 1e-3).any()
-    assert all(torch.isfinite(part.inputs).all() for part in [*sites.train, *sites.validation, *sites.test])
+    assert all(torch.isfinite(part.inputs[:]).all() for part in [*sites.train, *sites.validation, *sites.test])
 
 
 def test_only_training_examples_have_a_part_in_the_scaling(monkeypatch):
@@ -156,9 +156,9 @@ def test_only_training_examples_have_a_part_in_the_scaling(monkeypatch):
     monkeypatch.setitem(datasets.DATASETS, "breast_cancer", lambda: Examples(inputs, labels))
     after = load_sites("breast_cancer", clients=3)
     for examples, other in zip(after.train, before.train, strict=True):
-        assert torch.equal(examples.inputs, other.inputs)
+        assert torch.equal(examples.inputs[:], other.inputs[:])
     for examples in [*after.validation, *after.test]:
-        assert examples.inputs.abs().max() > 100
+        assert examples.inputs[:].abs().max() > 100
 
 
 def test_a_note_says_how_rare_positives_are():
@@ -183,7 +183,7 @@ def test_pictures_keep_the_test_set_they_came_with(monkeypatch, name):
     sites = load_sites(name, clients=4, alpha=0.5)
 
     def found(part):
-        flat = [Examples(examples.inputs.flatten(1), examples.labels) for examples in getattr(sites, part)]
+        flat = [Examples(examples.inputs[:].flatten(1), examples.labels) for examples in getattr(sites, part)]
         return sorted(number for examples in flat for number in numbers(examples))
 
     assert found("test") == list(range(400, 500))
@@ -222,7 +222,7 @@ def test_a_table_of_ones_own_has_its_sites_and_how_new_rows_are_made_numbers(wri
     assert sites.names == ["east", "north", "west"]
     assert [len(examples.labels) for part in sites[1:4] for examples in part] == [12] * 3 + [4] * 6
     assert int(sum(examples.labels.sum() for part in sites[1:4] for examples in part)) == 15  # none is taken out
-    train = torch.cat([examples.inputs for examples in sites.train])
+    train = torch.cat([examples.inputs[:] for examples in sites.train])
     assert train.mean().item() == pytest.approx(0, abs=1e-6)
     assert sites.preparation.apply(table()).shape == (60, 1)
 

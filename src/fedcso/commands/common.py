@@ -12,6 +12,7 @@ from fedcso.errors import FedcsoError
 from fedcso.folder import RunFolder
 from fedcso.parser import Parser
 from fedcso.progress import display
+from fedcso.ranks import RankLost
 from fedcso.results import cell
 from fedcso.study import Interrupted, Results, Study
 from fedcso.task import Task
@@ -41,6 +42,9 @@ def at_work(folder: RunFolder) -> Iterator[None]:
             folder.mark("interrupted")
             what = reason if isinstance(reason, Interrupted) else "stopped at once, after the last checkpoint"
             raise Interrupted(f"{what}. To go on: fedcso resume {folder.path}") from None
+        except RankLost as reason:
+            folder.mark("interrupted")
+            raise RankLost(f"{reason}. To go on from the last checkpoint: fedcso resume {folder.path}") from None
 
 
 @contextmanager

@@ -6,6 +6,7 @@ examples:
   fedcso reproduce table1 --quick       the theorems' bounds and exponents, measured, in less than a minute
   fedcso reproduce figure2 --quick      few-shot learning, on embedded characters, in four minutes
   fedcso reproduce figure2              on Omniglot, in an hour; fedcso resume goes on where it was stopped
+  fedcso reproduce communication        what it costs to send u: accuracy against bytes
 """
 
 from pathlib import Path

@@ -8,13 +8,17 @@ examples:
   fedcso run examples/own_problem.py:task --rounds 20     your own problem (or module:name)
   fedcso run --config runs/…/config.yaml --seeds 10       an earlier run again, with changes
   fedcso run invariant_logistic --print-config            the complete configuration, to edit
+  fedcso run classification --engine distributed --ranks 2    several processes, on one host or many
 """
 
+import json
+import signal
 from pathlib import Path
 
-from fedcso import outputs, settings
+from fedcso import launch, outputs, ranks, settings
 from fedcso.commands.common import carry_out, conclude, same_data
 from fedcso.engine import Job
+from fedcso.errors import FedcsoError
 from fedcso.estimators import ESTIMATORS
 from fedcso.folder import RunFolder
 from fedcso.settings import Config
@@ -35,19 +39,43 @@ def main(arguments: list[str]) -> int:
     folder = RunFolder.create(
         Path(config["out"]), name, config, {"digest": task.digest(), "clients": len(task.clients)}
     )
-    return resume(folder, task)
+    if launch.needed(config["engine"]):
+        return launch.on_this_host(folder, config.get("ranks"), ["run", *arguments])
+    return _carry_out(folder, task)
 
 
-def resume(folder: RunFolder, task: Task | None = None) -> int:
-    """Carry out what is left of a run."""
+def resume(folder: RunFolder, processes: int | None = None) -> int:
+    """Carry out what is left of a run, where it has ranks by another number of them."""
     config = folder.config()
-    task = task or same_data(folder, settings.task_of(config))
+    if processes is not None:
+        launch.require_over_ranks(config["engine"], processes)
+    if launch.needed(config["engine"]):
+        return launch.on_this_host(folder, processes or config.get("ranks"), ["resume", str(folder.path)])
+    return _carry_out(folder, same_data(folder, settings.task_of(config)))
+
+
+def follow() -> int:
+    """On a rank that does not lead: do what the first one says, with the same settings and the same data."""
+    config, digest = json.loads(ranks.hear())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # the leader sees them, and says when to stop
+    task = settings.task_of(config)
+    if task.digest() != digest:
+        raise FedcsoError(f"rank {ranks.rank()} has other data than the first (digest {task.digest()}, not {digest})")
+    settings.study_of(config, _units(config, task), Path()).follow()
+    return 0
+
+
+def _carry_out(folder: RunFolder, task: Task) -> int:
+    config = folder.config()
+    launch.require_ranks(config["engine"])
     study = settings.study_of(config, _units(config, task), folder.path)
     seeds = config["seeds"]
 
     def on_checkpoint() -> None:
         outputs.write_metrics(folder, study.collect(), seeds, task)
 
+    ranks.tell(json.dumps([config, task.digest()]))
     found = carry_out(folder, study, config["track"], on_checkpoint)
     table = outputs.write_all(folder, found, seeds, task)
     return conclude(folder, table, found)

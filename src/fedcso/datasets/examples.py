@@ -15,4 +15,4 @@ class Examples(NamedTuple):
 
 def pooled(parts: Sequence[Examples]) -> Examples:
     """All clients' examples in one place: for methods of a single machine, and as a ceiling."""
-    return Examples(*(torch.cat(column) for column in zip(*parts, strict=True)))
+    return Examples(*(torch.cat([part[:] for part in column]) for column in zip(*parts, strict=True)))

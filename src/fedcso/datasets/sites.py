@@ -9,6 +9,7 @@ from fedcso.datasets import DATASETS, IMAGES, load, load_images
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.imbalance import binarise, thin_positives
 from fedcso.datasets.partition import partition, pathological, thirds
+from fedcso.datasets.rows import share
 from fedcso.errors import InvalidValue, UnknownName, require
 
 if TYPE_CHECKING:  # pandas takes long to load
@@ -96,7 +97,10 @@ def _built_in(data: str, positive: str, clients: int, alpha: float, classes: int
     held = {
         name: [Examples(inputs[own], binary[own]) for own in _cut(everything, shares, part)]
         for name, part in parts.items()
+        if name != "train"
     }
+    whole = Examples(inputs, binary)
+    held["train"] = [share(whole, own) for own in _cut(everything, shares, parts["train"])]
     count, total = int(binary[train].sum()), len(train)
     notes = [f"{data}: {count:,} of {total:,} training examples are positive ({count / total:.1%})"]
     return Sites([str(n) for n in range(clients)], held["train"], held["validation"], held["test"], notes)

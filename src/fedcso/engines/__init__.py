@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from fedcso.engines import reference, simulation, stacked, threads
+from fedcso.engines import distributed, reference, simulation, stacked, threads
 from fedcso.trace import Trace
 
 ENGINES: dict[str, Callable[..., Trace]] = {
@@ -10,5 +10,6 @@ ENGINES: dict[str, Callable[..., Trace]] = {
     "stacked": stacked.run,
     "threads": threads.run,
     "reference": reference.run,
+    "distributed": distributed.run,
 }
 """Every engine by name."""

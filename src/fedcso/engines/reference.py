@@ -8,6 +8,7 @@ from fedcso.client import Reply, local_round
 from fedcso.engine import Job, OnRound, Report, Snapshot, drive, no_one_left, only
 from fedcso.errors import Fault, FedcsoError, NonFinite
 from fedcso.estimator import Estimator, plain
+from fedcso.local_states import LocalStates
 from fedcso.plan import Plan
 from fedcso.problem import Problem
 from fedcso.server import conclude
@@ -41,18 +42,22 @@ class ClientByClient:
         self.each = each
         self.jobs = [job]
         self.shared = job.algorithm.init(job.start())
-        self.local: dict[int, dict[str, Tree]] = {}
+        self.local = LocalStates(job.device)
         self.output_step = job.output_step()
         self.failures: dict[int, FedcsoError] = {}
 
     def state(self) -> dict[str, Tree]:
         """The server's state and, by number, the clients' local ones."""
-        return {"shared": self.shared, "local": {str(client): local for client, local in self.local.items()}}
+        return {"shared": self.shared, "local": self.local.saved()}
 
     def load(self, state: dict[str, Tree]) -> None:
         """Go on from such a state."""
         self.shared = state["shared"]
-        self.local = {int(client): local for client, local in state["local"].items()}
+        self.local.load(state["local"])
+
+    def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
+        """The metrics of the model, here."""
+        return self.job.evaluate(models)
 
     def resize(self, inner_batch: int) -> None:
         """From now on draw so many inner samples for each ξ."""
@@ -62,19 +67,25 @@ class ClientByClient:
     def play(self, round: int) -> list[Report | FedcsoError]:
         """Every participant does its local steps; the server averages what they send."""
         participants = self.job.participants(round)
+        replies, broken = self.local_rounds(participants, round)
+        if broken and self.job.plan.on_nonfinite == "stop":
+            return [broken[0]]
+        if not replies:
+            return [no_one_left(round, broken)]
+        return [self.aggregate(round, participants, replies, broken)]
+
+    def local_rounds(self, clients: list[int], round: int) -> tuple[dict[int, Reply], list[NonFinite]]:
+        """The replies of some clients, and why others have none (the first of these, if it stops the run)."""
         replies: dict[int, Reply] = {}
-        dropped: list[Fault] = []
-        answers = self.each(lambda client: self.local_round(client, round), participants)
-        for client, reply in zip(participants, answers, strict=True):
+        broken: list[NonFinite] = []
+        for client, reply in zip(clients, self.each(lambda n: self.local_round(n, round), clients), strict=True):
             if isinstance(reply, Reply):
                 replies[client] = reply
-            elif self.job.plan.on_nonfinite == "stop":
-                return [reply]
-            else:
-                dropped.append(reply)
-        if not replies:
-            return [no_one_left(round, dropped)]
-        return [self.aggregate(participants, replies, dropped)]
+                continue
+            broken.append(reply)
+            if self.job.plan.on_nonfinite == "stop":
+                break
+        return replies, broken
 
     def local_round(self, client: int, round: int) -> Reply | NonFinite:
         """One client's reply, or why it has none."""
@@ -83,10 +94,17 @@ class ClientByClient:
         except NonFinite as reason:
             return reason
 
-    def aggregate(self, participants: list[int], replies: dict[int, Reply], dropped: list[Fault]) -> Report:
+    def aggregate(
+        self, round: int, participants: list[int], replies: dict[int, Reply], dropped: Sequence[Fault]
+    ) -> Report:
         """The server averages; clients keep what is theirs."""
-        report = conclude(self.job, self.shared, participants, replies, dropped)
+        report = conclude(self.job, round, self.shared, participants, replies, dropped)
         self.shared = report.shared
-        kept = self.local if self.job.algorithm.durable else {}
-        self.local = kept | {client: reply.local for client, reply in replies.items()}
+        self.remember(replies)
         return report
+
+    def remember(self, replies: dict[int, Reply]) -> None:
+        """Keep the local states of those who took part; the others' too, if these last."""
+        if not self.job.algorithm.durable:
+            self.local.clear()
+        self.local.keep({client: reply.local for client, reply in replies.items()})

@@ -15,6 +15,7 @@ from fedcso.algorithm import Algorithm, State, grid
 from fedcso.client import local_round, portions
 from fedcso.costs import Costs
 from fedcso.engine import Job, OnRound, Report, Snapshot, communication, drive, no_one_left, only
+from fedcso.engines.slots import Slots, choose
 from fedcso.errors import Fault, FedcsoError, NonFinite
 from fedcso.estimator import Estimator, Oracle, plain
 from fedcso.plan import Plan
@@ -103,20 +104,22 @@ class Stacked:
         self.shared: dict[str, Tree] = self.algorithm.init(
             map_leaves(lambda leaf: leaf.expand(self.shape[0], *leaf.shape).contiguous(), start)
         )
-        self.local: dict[str, Tree] = {}
-        """Leaves (g, seed, client, ...) over ALL clients, once there are any."""
-        self.known = torch.zeros(*self.shape, len(job.clients), dtype=torch.bool)
-        """Whose local state is there and still means something."""
+        self.local = Slots(self.shape, len(job.clients), self.algorithm.durable)
         self.output_steps = [one.output_step() for one in first_setting]
         self.failures: dict[int, FedcsoError] = {}
 
     def state(self) -> dict[str, Tree]:
         """The server's states and the clients' local ones, stacked as they are."""
-        return {"shared": self.shared, "local": self.local, "known": self.known}
+        return {"shared": self.shared, "local": self.local.state()}
 
     def load(self, state: dict[str, Tree]) -> None:
         """Go on from such a state."""
-        self.shared, self.local, self.known = state["shared"], state["local"], state["known"].clone()
+        self.shared = state["shared"]
+        self.local.load(state["local"])
+
+    def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
+        """All runs' models at once."""
+        return self.job.evaluate(models)
 
     def resize(self, inner_batch: int) -> None:
         """From now on draw so many inner samples for each ξ."""
@@ -150,9 +153,9 @@ class Stacked:
         if self.job.plan.on_nonfinite == "drop":
             weights = weights * healthy
         present = healthy.sum(-1)
-        before = self.shared
-        self.shared = self.algorithm.aggregate(before, _mean(sent, weights), present.double() / len(self.job.able))
-        self.remember(clients, _by_client(state.local, cohort), healthy)
+        before, mean = self.shared, _mean(sent, weights)
+        self.shared = self.algorithm.aggregate(before, mean, present.double() / len(self.job.able))
+        self.local.put(clients, _by_client(state.local, cohort), healthy)
 
         mean_losses = _mean(torch.stack(losses).mean(0).reshape(cohort), weights).flatten().tolist()
         outputs = {s: _mean(x, weights[:, s]) for s, x in snapshots.items()}
@@ -171,7 +174,9 @@ class Stacked:
                     dropped=dropped[i],
                     costs=Costs(*samples[i])
                     + oracle.costs * counts[i]
-                    + communication(index(before, (g, s)), shared, len(clients[s]), counts[i]),
+                    + communication(
+                        self.jobs[i], round, index(before, (g, s)), index(mean, (g, s)), clients[s], counts[i]
+                    ),
                     train_loss=mean_losses[i],
                     output=index(outputs[s], g) if s in outputs else None,
                 )
@@ -210,35 +215,15 @@ class Stacked:
             return leaf.unsqueeze(2).expand(*cohort, *leaf.shape[2:]).reshape(cohort[0], rows, *leaf.shape[2:])
 
         shared = map_leaves(to_rows, self.shared)
-        where = self.rows_of(clients)
-        known = self.known[where].reshape(cohort[0], rows)
-        if not leaves(self.local) or not known.any():
+        local, known = self.local.take(clients)
+        if local is None:
             return self.algorithm.receive(shared, None)
-        local = map_leaves(lambda leaf: leaf[where].flatten(1, 2), self.local)
-        state = self.algorithm.receive(shared, local)
+        state = self.algorithm.receive(shared, map_leaves(lambda leaf: leaf.flatten(1, 2), local))
         if known.all():
             return state
         fresh = self.algorithm.receive(shared, None)
-        return State(state.shared, map_leaves(lambda a, b: _choose(known, a, b), state.local, fresh.local))
-
-    def remember(self, clients: list[list[int]], local: dict[str, Tree], healthy: torch.Tensor) -> None:
-        """Keep the local state of all who took part; a dropped client keeps what it had before."""
-        where = self.rows_of(clients)
-        self.known = self.known.clone() if self.algorithm.durable else torch.zeros_like(self.known)
-        if not leaves(self.local):
-            self.local = map_leaves(lambda leaf: leaf.new_zeros(*self.known.shape, *leaf.shape[3:]), local)
-
-        def put(everyone: torch.Tensor, some: torch.Tensor) -> torch.Tensor:
-            everyone = everyone.clone()
-            everyone[where] = _choose(healthy, some, everyone[where])
-            return everyone
-
-        self.local = map_leaves(put, self.local, local)
-        self.known[where] |= healthy.to(self.known.device)
-
-    def rows_of(self, clients: list[list[int]]) -> tuple[Any, ...]:
-        """An index (g, seed, some client) into (g, seed, all clients)."""
-        return slice(None), torch.arange(len(clients)).unsqueeze(1), torch.tensor(clients)
+        mask = known.flatten(1)
+        return State(*(map_leaves(lambda a, b: choose(mask, a, b), *both) for both in zip(state, fresh, strict=True)))
 
     def explain(self, round: int, clients: list[list[int]], healthy: torch.Tensor) -> list[list[Fault]]:
         """Why clients broke: the round is played again for each of them alone, watched at every step."""
@@ -258,9 +243,8 @@ class Stacked:
 
     def replay(self, job: Job, client: int, round: int, run: tuple[int, int]) -> NonFinite:
         """One client's round on its own, which raises what went wrong."""
-        local = index(self.local, (*run, client)) if leaves(self.local) and self.known[(*run, client)] else None
         try:
-            local_round(job, client, round, index(self.shared, run), local)
+            local_round(job, client, round, index(self.shared, run), self.local.one(run, client))
         except NonFinite as reason:
             return reason
         return NonFinite("update", client, round, job.plan.steps(round)[-1], job.seed)
@@ -274,11 +258,6 @@ def _sum_from(leaf: torch.Tensor, axis: int) -> torch.Tensor:
 def _by_client(tree: Tree, cohort: tuple[int, int, int]) -> Tree:
     """(g, row, ...) as (g, seed, client, ...)."""
     return map_leaves(lambda leaf: leaf.reshape(*cohort, *leaf.shape[2:]), tree)
-
-
-def _choose(mask: torch.Tensor, yes: torch.Tensor, no: torch.Tensor) -> torch.Tensor:
-    """Entries of `yes` where the mask (over leading axes) holds, else of `no`."""
-    return torch.where(mask.reshape(mask.shape + (1,) * (yes.ndim - mask.ndim)), yes, no)
 
 
 def _mean(tree: Tree, weights: torch.Tensor) -> Tree:

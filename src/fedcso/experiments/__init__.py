@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from fedcso.experiments import bias, few_shot, figure1, table1, table2
+from fedcso.experiments import bias, communication, few_shot, figure1, table1, table2
 from fedcso.folder import RunFolder
 from fedcso.settings import Config
 
@@ -27,6 +27,9 @@ EXPERIMENTS = {
     "table1": Experiment("samples and rounds to reach ε, with bounds", table1.settings, table1.carry_out),
     "table2": Experiment(
         "average precision with rare positives, MNIST and CIFAR-10", table2.settings, table2.carry_out
+    ),
+    "communication": Experiment(
+        "what it costs to send u: accuracy against bytes", communication.settings, communication.carry_out
     ),
 }
 """By name. A new one is a file and a row here."""

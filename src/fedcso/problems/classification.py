@@ -15,6 +15,7 @@ from torch import nn
 
 from fedcso.datasets import Examples, load
 from fedcso.datasets.partition import partition, thirds
+from fedcso.datasets.rows import share
 from fedcso.errors import require_count
 from fedcso.models.functional import Functional
 from fedcso.problems.ordinary import Ordinary
@@ -81,7 +82,7 @@ def classification(
     shares = partition(examples.labels[train], clients, alpha, data_seed)
     return Task(
         Classification(nn.Sequential(*layers)),
-        [Examples(*(column[train[share]] for column in examples)) for share in shares],
+        [share(examples, train[own]) for own in shares],
         test=Examples(*(column[test] for column in examples)),
         validation=Examples(*(column[validation] for column in examples)),
     )

@@ -7,8 +7,8 @@ state is to be taken up. That one and the new one are kept until the next order 
 from pathlib import Path
 
 from fedcso import atomic
-from fedcso.checkpoint import tree_from_bytes, tree_to_bytes
 from fedcso.errors import InvalidValue
+from fedcso.packing import pack, unpack
 from fedcso.study import as_file_name
 from fedcso.tree import Tree
 
@@ -25,14 +25,14 @@ class Memory:
     def recall(self, round: int) -> dict[str, Tree] | None:
         """What was kept after a round; None if there is nothing."""
         path = self._path(round)
-        return dict(tree_from_bytes(path.read_bytes())) if round >= 0 and path.is_file() else None
+        return dict(unpack(path.read_bytes())[0]) if round >= 0 and path.is_file() else None
 
     def keep(self, round: int, local: dict[str, Tree], besides: int) -> None:
         """Keep the state after a round, and that of the one round it began from; forget all others."""
         if not local:
             return
         self.place.mkdir(parents=True, exist_ok=True)
-        atomic.write(self._path(round), tree_to_bytes(local))
+        atomic.write(self._path(round), pack(local))
         for path in self.place.glob("*.safetensors"):
             if path not in (self._path(round), self._path(besides)):
                 path.unlink(missing_ok=True)

@@ -73,6 +73,14 @@ class SiteBySite:
         """Go on from such a state."""
         self.shared, self.remembered = state["shared"], state["remembered"].clone()
 
+    def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
+        """The sites' metrics of the model."""
+        return self.job.evaluate(models)
+
+    def resize(self, inner_batch: int) -> None:
+        """Sites draw what the run's settings say: refused when it is set up."""
+        raise FedcsoError("sites can't be told of another inner_batch while a run goes on")
+
     def play(self, round: int) -> list[Report | FedcsoError]:
         """Ask who is to take part; if too few answer, wait for sites and ask again."""
         federation, roster = self.connection.federation, self.connection.roster
@@ -109,7 +117,7 @@ class SiteBySite:
         if len(replies) < least:
             return None
         dropped: Sequence[Fault] = [LeftOut(client, round, faults[client]) for client in sorted(faults)]
-        report = conclude(self.job, self.shared, participants, replies, dropped, federation.aggregation)
+        report = conclude(self.job, round, self.shared, participants, replies, dropped, federation.aggregation)
         self.shared = report.shared
         if not self.job.algorithm.durable:
             self.remembered.fill_(-1)

@@ -11,7 +11,7 @@ from fedcso import atomic, settings
 from fedcso.engine import Job
 from fedcso.engines.flower.order import Order
 from fedcso.errors import FedcsoError, UnknownName
-from fedcso.estimator import ESTIMATORS
+from fedcso.estimators import ESTIMATORS
 from fedcso.metrics import ByClient
 from fedcso.problem import Problem
 

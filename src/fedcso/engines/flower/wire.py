@@ -3,11 +3,12 @@
 import json
 from typing import Any
 
+import numpy as np
 import torch
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
-from fedcso.checkpoint import decode, encode
 from fedcso.errors import FedcsoError
+from fedcso.packing import Leaf, decode, encode
 from fedcso.tree import Tree
 
 
@@ -17,9 +18,9 @@ class Unreadable(FedcsoError):
 
 def pack(words: dict[str, Any], tree: Tree = ()) -> RecordDict:
     """The content of a message."""
-    tensors: dict[str, torch.Tensor] = {}
+    tensors: dict[str, Leaf] = {}
     structure = encode(tree, tensors, {})
-    arrays = ArrayRecord({name: Array(tensor.numpy()) for name, tensor in tensors.items()})
+    arrays = ArrayRecord({name: Array(_numpy(leaf)) for name, leaf in tensors.items()})
     text = json.dumps(words | {"tree": structure})
     return RecordDict({"arrays": arrays, "words": ConfigRecord({"json": text})})
 
@@ -29,10 +30,15 @@ def unpack(content: RecordDict) -> tuple[dict[str, Any], Tree]:
     try:
         words = json.loads(str(content.config_records["words"]["json"]))
         arrays = content.array_records["arrays"]
-        tensors = {name: torch.from_numpy(array.numpy().copy()) for name, array in arrays.items()}
+        tensors: dict[str, Leaf] = {name: torch.from_numpy(array.numpy().copy()) for name, array in arrays.items()}
         return words, decode(words.pop("tree"), tensors)
     except Exception as error:  # who wrote it may have been anyone
         raise Unreadable(f"a message can't be read ({type(error).__name__})") from error
+
+
+def _numpy(leaf: Leaf) -> np.ndarray:
+    assert isinstance(leaf, torch.Tensor)  # nothing that is sent was put away
+    return leaf.cpu().contiguous().numpy()
 
 
 def size(content: RecordDict) -> int:

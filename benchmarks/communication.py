@@ -1,0 +1,65 @@
+"""W5: bytes a round, and rounds, bytes and seconds until a target is reached, for each method and q.
+
+    python -m benchmarks.communication
+
+Invariant logistic regression with 16 unlike clients; the target is an accuracy on test points. FCSG-M and Acc-FCSG-M
+also with u sent in fewer bits or not at all: the price of sending u.
+"""
+
+import sys
+from typing import Any
+
+from benchmarks.results import keep
+from benchmarks.timing import describe_machine
+from fedcso.algorithms import ALGORITHMS
+from fedcso.engines import simulation
+from fedcso.plan import Plan
+from fedcso.problems import PROBLEMS
+from fedcso.specs import build
+from fedcso.trace import Trace
+
+TARGET = 0.9
+STEPS = 2000
+METHODS = ["FedAvg", "FCSG", "FCSG-M", "Acc-FCSG-M", "SCAFFOLD"]
+WAYS = ["full", "bfloat16", "inferred"]
+
+
+def reached(trace: Trace) -> dict[str, Any] | None:
+    """The first evaluation at which the target was met."""
+    return next((row for row in trace.rows if row["accuracy"] >= TARGET), None)
+
+
+def main(quick: bool = False) -> None:
+    describe_machine()
+    task = PROBLEMS["invariant_logistic"](unlike_truth=0.3, test_points=10_000)
+    rows = []
+    columns = f"{'q':>4} {'bytes a round':>14} {'rounds':>7} {'bytes':>12} {'seconds':>8}"
+    print(f"\nuntil accuracy {TARGET}\n  {'':22} {columns}", flush=True)
+    for q in (10, 50) if quick else (1, 10, 50):
+        for name in METHODS:
+            for way in WAYS if name in ("FCSG-M", "Acc-FCSG-M") else WAYS[:1]:
+                options = {"learning_rate": 0.05} | ({"send_u": way} if way != "full" else {})
+                rounds = STEPS // q
+                plan = Plan(rounds, q, inner_batch=10, evaluate_every=max(1, rounds // 100))
+                trace = simulation.run(
+                    build(ALGORITHMS[name], options), task.problem, task.clients, plan, test=task.test
+                )
+                costs, met = trace.costs, reached(trace)
+                row = {
+                    "method": name,
+                    "u": way,
+                    "q": q,
+                    "bytes_per_round": (costs.bytes_up + costs.bytes_down) / costs.rounds,
+                    "rounds": met and met["round"],
+                    "bytes": met and met["bytes_up"] + met["bytes_down"],
+                    "seconds": met and met["seconds"],
+                    "accuracy": trace.rows[-1]["accuracy"],
+                }
+                rows.append(row)
+                told = f"{met['round']:7} {row['bytes']:12,} {met['seconds']:8.2f}" if met else "  never"
+                print(f"  {name + ', ' + way:22} {q:4} {row['bytes_per_round']:14,.0f} {told}", flush=True)
+    keep("communication", target=TARGET, rows=rows)
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv)

@@ -1,0 +1,93 @@
+"""Where the time goes: the operators of one step of every workload, by their own share of its time.
+
+    python -m benchmarks.operators
+
+One client computes in this thread, so that everything is seen: the stacked step of W1 has all 16 clients in it, those
+of W2, W3 and W4 are one client's.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from benchmarks.results import keep
+from benchmarks.timing import describe_machine
+from fedcso.algorithms import FCSG, FCSGM, FedAvg
+from fedcso.datasets import Examples
+from fedcso.engines import reference, stacked
+from fedcso.models.conv4 import Conv4
+from fedcso.models.score_nets import cifar
+from fedcso.models.small_cnn import SmallCNN
+from fedcso.plan import Plan
+from fedcso.problems import AUPRC, MAML, Classification, InvariantLogistic
+from fedcso.problems.scores import Scores
+from fedcso.streams import stream
+
+SHOWN = 8
+
+
+def workloads() -> dict[str, tuple[Callable[[int], object], int]]:
+    """By name: a run of so many steps, and how many to profile."""
+    logistic = InvariantLogistic()
+    sources = logistic.clients(16)
+    rng = stream(0, 0, 0)
+    drawings = torch.randint(0, 256, (40, 20, 28, 28), generator=rng, dtype=torch.uint8)
+    maml = MAML(Conv4(5), 5, 15, 0.4)
+    shape = torch.Size((3, 32, 32))
+    pictures = torch.randint(0, 256, (500, *shape), generator=rng, dtype=torch.uint8)
+    rare = Examples(pictures, (torch.arange(500) < 80).long())
+    auprc = AUPRC(Scores(cifar(shape)), 0.5)
+    digits = Examples(torch.randn(500, 1, 28, 28, generator=rng), torch.randint(10, (500,), generator=rng))
+    cnn = Classification(SmallCNN())
+    return {
+        "W1 invariant logistic, 16 clients stacked, FCSG-M": (
+            lambda q: stacked.run(FCSGM(), logistic, sources, Plan(1, q, inner_batch=10)),
+            50,
+        ),
+        "W2 MAML, one client, FCSG": (lambda q: reference.run(FCSG(0.1), maml, [drawings], Plan(1, q, 1, 1)), 2),
+        "W3 AUPRC, CIFAR network, one client, FCSG-M": (
+            lambda q: reference.run(FCSGM(0.1, 0.5), auprc, [rare], Plan(1, q, 8, 32)),
+            4,
+        ),
+        "W4 small CNN, one client, FedAvg": (lambda q: reference.run(FedAvg(), cnn, [digits], Plan(1, q, 32)), 5),
+    }
+
+
+def table(run: Callable[[int], object], steps: int) -> dict[str, Any]:
+    """The most expensive operators, and how many a step calls."""
+    run(steps)
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        run(steps)
+    events = [event for event in profiler.key_averages() if event.key.startswith("aten::")]
+    total = sum(event.self_cpu_time_total for event in events)
+    ranked = sorted(events, key=lambda event: event.self_cpu_time_total, reverse=True)
+    return {
+        "operators_per_step": sum(event.count for event in events) / steps,
+        "top": [
+            {
+                "operator": event.key.removeprefix("aten::"),
+                "share": event.self_cpu_time_total / total,
+                "calls_per_step": event.count / steps,
+            }
+            for event in ranked[:SHOWN]
+        ],
+    }
+
+
+def main(quick: bool = False) -> None:
+    describe_machine()
+    torch.set_num_threads(1)
+    found = {}
+    for name, (run, steps) in workloads().items():
+        found[name] = table(run, steps)
+        print(f"\n{name}: {found[name]['operators_per_step']:.0f} operators a step")
+        for line in found[name]["top"]:
+            print(f"  {line['operator']:36} {100 * line['share']:5.1f} %  {line['calls_per_step']:7.1f} calls a step")
+    keep("operators", workloads=found)
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv)

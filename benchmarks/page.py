@@ -1,0 +1,85 @@
+"""`docs/performance.md`: what is known about speed, with the tables and plots of what was measured last."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from matplotlib.figure import Figure
+
+from benchmarks.results import kept
+from fedcso import atomic, figures
+
+DOCS = Path(__file__).parent.parent / "docs"
+PLOTS = DOCS / "performance"
+
+
+def write() -> Path:
+    """Make the page anew."""
+    measured = kept()
+    PLOTS.mkdir(parents=True, exist_ok=True)
+    for name, draw in PICTURES.items():
+        if name in measured:
+            atomic.write(PLOTS / f"{name}.png", figures.render(draw(measured[name]), "png"))
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+    )
+    environment.globals |= {"timings": timings, "machine": machine}
+    text = environment.get_template("performance.md.jinja").render(measured=measured)
+    target = DOCS / "performance.md"
+    atomic.write(target, text.rstrip() + "\n")
+    return target
+
+
+def timings(rows: Sequence[dict[str, Any]], unit: str) -> str:
+    """A table of medians with their spread."""
+    lines = [f"| | median {unit} | fastest … slowest | times faster |", "| --- | ---: | ---: | ---: |"]
+    for row in rows:
+        spread = f"{1e3 * row['fastest']:.3g} … {1e3 * row['slowest']:.3g} ms"
+        lines.append(f"| {row['name']} | {1e3 * row['median']:.3g} ms | {spread} | {row['times_faster']:.1f}× |")
+    return "\n".join(lines)
+
+
+def machine(result: dict[str, Any]) -> str:
+    """What some numbers were measured on, in a line."""
+    found = result["machine"]
+    busy = f" The machine was busy (load {found['load']})." if found["load"] > found["cores"] / 2 else ""
+    return (
+        f"*{found['processor']}, {found['cores']} cores, torch {found['torch']}, Python {found['python']}; "
+        f"{result['measured']}.{busy}*"
+    )
+
+
+def _many_clients(result: dict[str, Any]) -> Figure:
+    figure = Figure(figsize=(9.6, 3.6), layout="constrained")
+    time, memory = figure.subplots(1, 2)
+    for number, method in enumerate(dict.fromkeys(row["method"] for row in result["rows"])):
+        rows = [row for row in result["rows"] if row["method"] == method]
+        look = figures.style(number)
+        time.plot([r["participants"] for r in rows], [r["seconds"] for r in rows], label=method, **look)
+        memory.plot([r["clients"] for r in rows], [r["peak_bytes"] / 1e6 for r in rows], label=method, **look)
+    time.set(xlabel="participants", ylabel="seconds a round")
+    memory.set(xlabel="clients", ylabel="peak memory, MB", xscale="log", ylim=(0, None))
+    for axes in (time, memory):
+        axes.grid(True, alpha=0.25, linewidth=0.6)
+        axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _operators(result: dict[str, Any]) -> Figure:
+    figure = Figure(figsize=(9.6, 5.6), layout="constrained")
+    for axes, (name, found) in zip(figure.subplots(2, 2).flat, result["workloads"].items(), strict=False):
+        top = found["top"][::-1]
+        axes.barh([line["operator"] for line in top], [100 * line["share"] for line in top], color=figures.COLOURS[0])
+        axes.set_title(name, fontsize=9)
+        axes.set_xlabel("% of the time in operators", fontsize=8)
+        axes.tick_params(labelsize=7)
+    return figure
+
+
+PICTURES: dict[str, Callable[[dict[str, Any]], Figure]] = {"many_clients": _many_clients, "operators": _operators}
+"""By benchmark, what is drawn of it."""

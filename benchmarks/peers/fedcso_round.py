@@ -1,0 +1,24 @@
+"""fedcso, the engine that it chooses by itself."""
+
+import sys
+
+from benchmarks.peers.work import BATCH, LOCAL_STEPS, RATE, Clock, pictures
+from fedcso.algorithms import FedAvg
+from fedcso.datasets import Examples
+from fedcso.engines import simulation
+from fedcso.models.small_cnn import SmallCNN
+from fedcso.plan import Plan
+from fedcso.problems import Classification
+
+
+def main(rounds: int) -> None:
+    clock = Clock()
+    clients = [Examples(inputs, labels) for inputs, labels in zip(*pictures(), strict=True)]
+    plan = Plan(rounds, LOCAL_STEPS, BATCH, evaluate_every=rounds)
+    problem = Classification(SmallCNN())
+    simulation.run(FedAvg(RATE), problem, clients, plan, on_round=lambda progress: clock.tick())
+    clock.tell()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

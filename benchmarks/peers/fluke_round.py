@@ -1,0 +1,53 @@
+"""fluke: `CentralizedFL`, which is FedAvg."""
+
+import sys
+from typing import Any
+
+from fluke import DDict, FlukeENV
+from fluke.algorithms.fedavg import FedAVG
+from fluke.data import DataContainer, DataSplitter
+
+from benchmarks.peers.work import BATCH, CLIENTS, RATE, Clock, pictures
+from fedcso.models.small_cnn import SmallCNN
+
+
+class Ticking:
+    """Tells the clock of rounds."""
+
+    def __init__(self, clock: Clock):
+        self.clock = clock
+
+    def end_round(self, round: int) -> None:
+        """A round has ended."""
+        self.clock.tick()
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *arguments, **options: None
+
+
+def main(rounds: int) -> None:
+    clock, (inputs, labels) = Clock(), pictures()
+    x, y = inputs.flatten(0, 1), labels.flatten()
+    environment = FlukeENV()
+    environment.set_seed(0)
+    environment.set_device("cpu")
+    splitter = DataSplitter(DataContainer(x, y, x[:32], y[:32], 10), distribution="iid", client_split=0.0)
+    settings = DDict(
+        client=DDict(
+            batch_size=BATCH,
+            local_epochs=1,
+            loss="CrossEntropyLoss",
+            optimizer=DDict(name="SGD", lr=RATE),
+            scheduler=DDict(name="StepLR", gamma=1, step_size=1),
+        ),
+        server=DDict(weighted=True),
+        model=SmallCNN(),
+    )
+    method = FedAVG(CLIENTS, splitter, settings)
+    method.set_callbacks(Ticking(clock))
+    method.run(rounds, 1.0)
+    clock.tell()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,217 @@
+"""The same run under `torchrun`, for what outgrows one machine: ranks own clients, what they share is all-reduced.
+
+Client n belongs to rank n mod R, which keeps its local state. Every rank does the local rounds of its own
+participants, adds up what they send (weighted, in float64), and the sums are added up over all ranks. So all ranks
+hold the same server state and play the same rounds; the leader alone shows, decides and writes. Results equal the
+simulation's but for the order of additions, whatever R is.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from fedcso import checkpoint, ranks
+from fedcso.algorithm import Algorithm
+from fedcso.costs import Costs
+from fedcso.engine import Job, OnRound, Progress, Report, Snapshot, communication, drive, no_one_left, only
+from fedcso.engines.reference import ClientByClient
+from fedcso.errors import FedcsoError, NonFinite
+from fedcso.estimator import Estimator, plain
+from fedcso.local_states import LocalStates
+from fedcso.metrics import ByClient, at_clients, evaluate, mean_over_clients
+from fedcso.packing import pack, unpack
+from fedcso.plan import Plan
+from fedcso.problem import Problem
+from fedcso.trace import Trace
+from fedcso.tree import Tree, leaves, unflatten_like, zeros_like
+from fedcso.workers import cores, pool
+
+GO_ON, GIVE_STATE, STOP = "go on", "give state", "stop"
+"""What the leader says after a round."""
+
+
+class Stopped(FedcsoError):
+    """The leader has stopped the run."""
+
+
+def run(
+    algorithm: Algorithm,
+    problem: Problem,
+    clients: Sequence[Any],
+    plan: Plan,
+    seed: int = 0,
+    *,
+    test: Any = None,
+    estimator: Estimator = plain,
+    device: str = "cpu",
+    on_round: OnRound | None = None,
+    start: Snapshot | None = None,
+) -> Trace:
+    """Run one method on all ranks, each of which calls this; `on_round` and `start` are the leader's."""
+    if not ranks.started():
+        raise FedcsoError(
+            "the engine distributed needs torchrun: start your script by `torchrun --nproc-per-node 2 script.py`, "
+            "or let `fedcso run … --engine distributed` do it"
+        )
+    job = Job(algorithm, problem, clients, plan, seed, test, estimator, ranks.own_device(device))
+    with pool(max(1, cores() // ranks.on_this_host())) as threads:
+        rounds = OverRanks(job, threads.map)
+        return only(drive(rounds, rounds.after_round(on_round), rounds.share(start)))
+
+
+class OverRanks(ClientByClient):
+    """Rounds of a single run, of which every rank plays the part of its own clients."""
+
+    def owner(self, client: int) -> int:
+        """The rank to which a client belongs."""
+        return client % ranks.size()
+
+    def play(self, round: int) -> list[Report | FedcsoError]:
+        """The local rounds of the rank's own clients; then all ranks together do what the server does."""
+        job, participants = self.job, self.job.participants(round)
+        replies, broken = self.local_rounds([n for n in participants if self.owner(n) == ranks.rank()], round)
+        weights = job.weights(list(replies))
+        loss = sum(weight * reply.train_loss for weight, reply in zip(weights, replies.values(), strict=True))
+        spent = sum((reply.costs for reply in replies.values()), Costs())
+        counts = [spent.outer_samples, spent.inner_samples, spent.gradients]
+        rows = ranks.table([len(replies), len(broken), sum(weights), loss, *counts])
+        present, missing, total, loss, *counts = (sum(column) for column in zip(*rows, strict=True))
+        if missing:
+            broken = _gathered(broken)
+            if job.plan.on_nonfinite == "stop":
+                return [broken[0]]
+        if not present:
+            return [no_one_left(round, broken)]
+
+        sends = [{"shared": r.shared, "output": [] if r.output is None else [r.output]} for r in replies.values()]
+        mean = _mean(sends, weights, total, [bool(row[0]) for row in rows], job.device)
+        before = self.shared
+        self.shared = job.algorithm.aggregate(before, mean["shared"], present / len(job.able))
+        self.remember(replies)
+        return [
+            Report(
+                shared=self.shared,
+                participants=participants,
+                dropped=broken,
+                costs=Costs(*(int(count) for count in counts))
+                + communication(job, round, before, mean["shared"], participants, int(present)),
+                train_loss=loss / total,
+                output=mean["output"][0] if mean["output"] else None,
+            )
+        ]
+
+    def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
+        """The leader measures on the whole test data, while the others measure what each client would at home."""
+        job = self.job
+        whole, at_home = (job.test.whole, job.test.clients) if isinstance(job.test, ByClient) else (job.test, [])
+        others = ranks.size() - 1
+        own = [n for n in range(len(at_home)) if not others or n % others == ranks.rank() - 1]
+        found: dict[str, Any] = {"whole": {}, "clients": {}}
+        (x,) = models
+        if not ranks.follows():
+            weights = job.weights(range(len(job.clients)))
+            (found["whole"],) = evaluate(job.problem, [x], whole, job.clients, weights)
+        for n in own:
+            (metrics,) = at_clients(job.problem, x, ByClient(None, [at_home[n]]))
+            found["clients"][n] = {name: float(value) for name, value in metrics.items()}
+        gathered = [json.loads(answer) for answer in ranks.collect(json.dumps(found).encode())]
+        by_client = {int(n): metrics for answer in gathered for n, metrics in answer["clients"].items()}
+        means = mean_over_clients([by_client[n] for n in range(len(at_home))])
+        return [gathered[ranks.LEADER]["whole"] | {name: float(value) for name, value in means.items()}]
+
+    # ----------------------------------------------------------------------- what the leader alone decides
+
+    def after_round(self, on_round: OnRound | None) -> OnRound:
+        """The leader is told of the round; the others wait for what it says, and give it what it asks for."""
+
+        def lead(progress: Progress) -> None:
+            with self._leading():
+                if on_round:
+                    on_round(progress)
+
+        def follow(progress: Progress) -> None:
+            while (said := ranks.hear()) == GIVE_STATE:
+                _send_states(self.local, self.local, ranks.LEADER)
+            if said != GO_ON:
+                raise Stopped("the first rank has stopped the run")
+
+        return follow if ranks.follows() else lead
+
+    @contextmanager
+    def _leading(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            ranks.tell(STOP)
+            raise
+        ranks.tell(GO_ON)
+
+    def state(self) -> dict[str, Tree]:
+        """As any engine's: the followers, who wait after the round, send their clients' local states."""
+        ranks.tell(GIVE_STATE)
+        everyone = LocalStates(self.job.device)
+        everyone.load(self.local.saved())
+        for source in range(1, ranks.size()):
+            _receive_states(everyone, source)
+        return {"shared": self.shared, "local": everyone.saved()}
+
+    def share(self, start: Snapshot | None) -> Snapshot | None:
+        """Where to start from, as the leader has it; each rank gets the local states of its own clients."""
+        states = LocalStates(self.job.device)
+        if ranks.follows():
+            if content := ranks.spread(b""):
+                start = checkpoint.from_bytes(content, self.job.device)
+                _receive_states(states, ranks.LEADER)
+        elif start is None:
+            ranks.spread(b"")
+        else:
+            everyone = LocalStates(self.job.device)
+            everyone.load(start.state["local"])
+            ranks.spread(checkpoint.to_bytes(start._replace(state=start.state | {"local": {}})))
+            for target in range(1, ranks.size()):
+                _send_states(everyone, [n for n in everyone if self.owner(n) == target], target)
+            own = {n: local for n, local in start.state["local"].items() if self.owner(int(n)) == ranks.LEADER}
+            states.load(own)
+        return start and start._replace(state=start.state | {"local": states.saved()})
+
+
+def _send_states(states: LocalStates, clients: Iterable[int], target: int) -> None:
+    """One by one, so that they are never all in memory; an empty message is the last."""
+    for client in clients:
+        ranks.send(pack(states.get(client), client=client), target)
+    ranks.send(b"", target)
+
+
+def _receive_states(states: LocalStates, source: int) -> None:
+    while content := ranks.receive(source):
+        local, notes = unpack(content, states.device)
+        states.keep({notes["client"]: local})
+
+
+def _mean(
+    sends: Sequence[Tree], weights: Sequence[float], total: float, have_some: Sequence[bool], device: str
+) -> Tree:
+    """The weighted mean of what all ranks' clients send, in float64."""
+    like = zeros_like(sends[0]) if sends else None
+    if not all(have_some):  # a rank without a reply learns from one with what a reply looks like
+        source = have_some.index(True)
+        template = ranks.spread(pack(like) if ranks.rank() == source else b"", source)
+        like = like or unpack(template, device)[0]
+    sums = torch.cat([torch.zeros(leaf.numel(), dtype=torch.float64, device=leaf.device) for leaf in leaves(like)])
+    for weight, tree in zip(weights, sends, strict=True):
+        sums.add_(torch.cat([leaf.reshape(-1).to(torch.float64) for leaf in leaves(tree)]), alpha=weight)
+    ranks.add_up(sums)
+    parts = torch.split(sums / total, [leaf.numel() for leaf in leaves(like)])
+    return unflatten_like(
+        like, (part.reshape(leaf.shape).to(leaf.dtype) for part, leaf in zip(parts, leaves(like), strict=True))
+    )
+
+
+def _gathered(broken: Sequence[NonFinite]) -> list[NonFinite]:
+    """All ranks' reasons, in the order of clients."""
+    own = json.dumps([[b.quantity, b.client, b.round, b.step, b.seed] for b in broken])
+    every = [NonFinite(*values) for answer in ranks.collect(own.encode()) for values in json.loads(answer)]
+    return sorted(every, key=lambda reason: reason.client)

@@ -1,0 +1,92 @@
+"""Local states of clients that are stacked: a slot for each client that has one, and none for the others.
+
+Leaves are (g, seed, slot, ...): grid points share the clients of a seed. A method whose local states lose their
+meaning when a client misses a round needs as many slots as there are participants; one whose states last, as many as
+clients have ever taken part.
+"""
+
+from typing import Any
+
+import torch
+
+from fedcso.tree import Tree, index, leaves, map_leaves
+
+NONE = -1
+
+
+class Slots:
+    """Who has a state, and where it is. Nothing is changed in place: what `state` gave away stays what it was."""
+
+    def __init__(self, shape: tuple[int, int], clients: int, lasting: bool):
+        self.lasting = lasting
+        self.slot = torch.full((shape[1], clients), NONE)
+        """(seed, client)."""
+        self.known = torch.zeros(*shape, 0, dtype=torch.bool)
+        """(g, seed, slot): whether the state there means something; a setting may have dropped the client."""
+        self.states: dict[str, Tree] = {}
+
+    def state(self) -> dict[str, Tree]:
+        """All of it."""
+        return {"slot": self.slot, "known": self.known, "states": self.states}
+
+    def load(self, state: dict[str, Tree]) -> None:
+        """Go on from that."""
+        self.slot, self.known, self.states = state["slot"], state["known"], state["states"]
+
+    def take(self, clients: list[list[int]]) -> tuple[Tree | None, torch.Tensor]:
+        """The states (g, seed, k, ...) of k clients of each seed, and which of them are there; None if none is."""
+        where = self._where(clients)
+        missing = where[2] == NONE
+        known = torch.zeros(*self.known.shape[:2], len(clients[0]), dtype=torch.bool)
+        if not leaves(self.states) or bool(missing.all()):
+            return None, known
+        known = self.known[where] & ~missing  # the last slot stands in for one that is missing
+        return (index(self.states, where) if bool(known.any()) else None), known
+
+    def put(self, clients: list[list[int]], states: dict[str, Tree], healthy: torch.Tensor) -> None:
+        """Keep the states of all who took part; a dropped client keeps what it had before, if that lasts."""
+        if not self.lasting:
+            self.slot = torch.full_like(self.slot, NONE)
+            self.known = self.known[:, :, :0]
+            self.states = map_leaves(lambda leaf: leaf[:, :, :0], states)
+        if not leaves(states):
+            return
+        self.slot = self.slot.clone()
+        for seed, some in enumerate(clients):
+            newcomers = [n for n in some if self.slot[seed, n] == NONE]
+            first = int(self.slot[seed].max()) + 1
+            self.slot[seed, newcomers] = torch.arange(first, first + len(newcomers))
+        room = int(self.slot.max()) + 1
+        where = self._where(clients)
+        old_known = _widened(self.known, room)
+        self.known = old_known.index_put(where, old_known[where] | healthy.to(old_known.device))
+        before = self.states if leaves(self.states) else map_leaves(lambda leaf: leaf[:, :, :0], states)
+
+        def put(everyone: torch.Tensor, some: torch.Tensor) -> torch.Tensor:
+            everyone = _widened(everyone, room)
+            everyone[where] = choose(healthy, some, everyone[where])
+            return everyone
+
+        self.states = map_leaves(put, before, states)
+
+    def one(self, run: tuple[int, int], client: int) -> Tree | None:
+        """The state of one client in one run."""
+        slot = int(self.slot[run[1], client])
+        return index(self.states, (*run, slot)) if slot != NONE and self.known[(*run, slot)] else None
+
+    def _where(self, clients: list[list[int]]) -> tuple[Any, ...]:
+        """An index (g, seed, some client's slot)."""
+        grid, seeds = torch.arange(self.known.shape[0]), torch.arange(len(clients)).unsqueeze(1)
+        return grid.reshape(-1, 1, 1), seeds.unsqueeze(0), self.slot[seeds, torch.tensor(clients)].unsqueeze(0)
+
+
+def choose(mask: torch.Tensor, yes: torch.Tensor, no: torch.Tensor) -> torch.Tensor:
+    """Entries of `yes` where the mask (over leading axes) holds, else of `no`."""
+    return torch.where(mask.reshape(mask.shape + (1,) * (yes.ndim - mask.ndim)), yes, no)
+
+
+def _widened(leaf: torch.Tensor, room: int) -> torch.Tensor:
+    """A copy with zeros in the slots that are new."""
+    wide = leaf.new_zeros(*leaf.shape[:2], room, *leaf.shape[3:])
+    wide[:, :, : leaf.shape[2]] = leaf
+    return wide

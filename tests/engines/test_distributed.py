@@ -1,0 +1,194 @@
+"""Ranks that own clients: the run is the simulation's, however many there are, wherever it was begun."""
+
+import os
+import signal
+from dataclasses import replace
+
+import pytest
+
+from fedcso import checkpoint, ranks
+from fedcso.algorithms import FCSG, FCSGM
+from fedcso.engines import distributed
+from fedcso.engines.distributed import Stopped
+from fedcso.errors import FedcsoError, NonFinite
+from fedcso.metrics import ByClient
+from fedcso.plan import Plan
+from fedcso.problems import AUPRC
+from tests.helpers import (
+    CLEARLY,
+    NEVER,
+    SETTINGS,
+    Case,
+    Clock,
+    assert_same_run,
+    cases_for,
+    few_points,
+    for_method,
+    gap,
+    nested_quadratic,
+    play,
+    rare_positives,
+)
+from tests.over_ranks import play as on_ranks
+from tests.over_ranks import said
+
+PLAN = Plan(rounds=3, local_steps=2, outer_batch=2, inner_batch=3, initial_batch=4, participation=3, weights="size")
+sizes = pytest.mark.parametrize("processes", [1, 2, 3])
+
+
+def run(algorithm, case, plan=PLAN, seed=0, **options):
+    return distributed.run(algorithm, case.problem, case.clients, plan, seed, test=case.test, **options)
+
+
+# ------------------------------------------------------------------------------- it is the simulation
+
+
+def every_method_is_the_simulation(problems):
+    for method in SETTINGS.values():
+        for case in list(cases_for(method).values())[:problems]:
+            case, plan = for_method(method, case, PLAN)
+            assert_same_run(run(method, case, plan), play("reference", method, case, plan))
+
+
+@pytest.mark.parametrize(("processes", "problems"), [(1, 1), (2, None), (3, 2)])
+def test_every_method_is_the_simulation(processes, problems, tmp_path):
+    codes = on_ranks(processes, every_method_is_the_simulation, problems, place=tmp_path)
+    assert codes == [0] * processes, said(tmp_path)
+
+
+def few_take_part():
+    """Most ranks have no participant, and learn from the others what a message looks like."""
+    for case in (nested_quadratic(clients=5), few_points()):
+        for participation in (1, 2):
+            plan = replace(PLAN, participation=participation, rounds=4)
+            for name in ("FCSG-M", "Local-SCGDM", "SCAFFOLD"):
+                assert_same_run(run(SETTINGS[name], case, plan), play("reference", SETTINGS[name], case, plan))
+    other = play("reference", FCSGM(0.1, 0.3), nested_quadratic(), PLAN, seed=1)
+    assert gap(run(FCSGM(0.1, 0.3), nested_quadratic()).last, other.last) > CLEARLY
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_ranks_may_be_idle(processes, tmp_path):
+    assert on_ranks(processes, few_take_part, place=tmp_path) == [0] * processes, said(tmp_path)
+
+
+def evaluation_is_shared_out():
+    case = rare_positives(AUPRC)
+    case = case._replace(test=ByClient(case.test, [case.test, *case.clients]))
+    trace = run(FCSG(0.1), case)
+    assert_same_run(trace, play("reference", FCSG(0.1), case, PLAN))
+    assert "client_average_precision" in trace.rows[-1]
+    measured = []
+    case.problem.__class__.evaluate = lambda self, x, test: measured.append(test) or {}
+    run(FCSG(0.1), case, replace(PLAN, rounds=1))
+    at_home = 0 if not ranks.follows() else len(case.test.clients) / (ranks.size() - 1)
+    assert len(measured) == 2 * (at_home + (not ranks.follows()))  # before and after the round
+
+
+def test_evaluation_is_shared_out(tmp_path):
+    """The leader measures on everything, the other at home."""
+    assert on_ranks(2, evaluation_is_shared_out, place=tmp_path) == [0, 0], said(tmp_path)
+
+
+# ------------------------------------------------------------------------------------ numbers that break
+
+
+def breaks_are_told_everywhere():
+    plan = Plan(rounds=4, local_steps=2)
+    case = Case(Clock(), clients=[NEVER, 3.0, NEVER, 3.0])
+    for policy in ("stop", "drop"):
+        strict = replace(plan, on_nonfinite=policy)
+        if policy == "drop":
+            assert_same_run(run(FCSG(1.0), case, strict), play("reference", FCSG(1.0), case, strict))
+            continue
+        with pytest.raises(NonFinite) as caught:
+            run(FCSG(1.0), case, strict)
+        assert (caught.value.client, caught.value.round, caught.value.step) == (1, 1, 3)
+    with pytest.raises(FedcsoError, match="every participating client was dropped"):
+        run(FCSG(1.0), Case(Clock(), [3.0] * 3), replace(plan, on_nonfinite="drop"))
+
+
+@sizes
+def test_a_client_that_breaks_is_named_by_every_rank(processes, tmp_path):
+    assert on_ranks(processes, breaks_are_told_everywhere, place=tmp_path) == [0] * processes, said(tmp_path)
+
+
+# ------------------------------------------------------------------------------------- going on elsewhere
+
+
+def snapshots_of(folder):
+    """Every snapshot of some runs, saved by the leader; together they must be a simulation's."""
+    for name in ("FCSG-M", "Acc-FCSG-M", "SCAFFOLD"):
+
+        def save(progress, name=name):
+            checkpoint.save(folder / name / str(progress.done), progress.snapshot())
+
+        run(SETTINGS[name], nested_quadratic(clients=5), on_round=save)
+
+
+def goes_on_from(folder):
+    for name in ("FCSG-M", "Acc-FCSG-M", "SCAFFOLD"):
+        whole = play("reference", SETTINGS[name], nested_quadratic(clients=5), PLAN)
+        for done in (1, 2):
+            start = None if ranks.follows() else checkpoint.newest(folder / name / str(done))
+            assert_same_run(run(SETTINGS[name], nested_quadratic(clients=5), start=start), whole)
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 1), (1, 2), (2, 2)])
+def test_a_run_goes_on_with_another_number_of_ranks(before, after, tmp_path):
+    assert on_ranks(before, snapshots_of, tmp_path, place=tmp_path) == [0] * before, said(tmp_path)
+    assert on_ranks(after, goes_on_from, tmp_path, place=tmp_path) == [0] * after, said(tmp_path)
+
+
+def test_a_snapshot_is_like_any_engines(tmp_path):
+    """What was begun on ranks may be ended by a pool of threads."""
+    assert on_ranks(2, snapshots_of, tmp_path, place=tmp_path) == [0, 0], said(tmp_path)
+    case = nested_quadratic(clients=5)
+    start = checkpoint.newest(tmp_path / "SCAFFOLD" / "1")
+    whole = play("reference", SETTINGS["SCAFFOLD"], case, PLAN)
+    assert_same_run(play("threads", SETTINGS["SCAFFOLD"], case, PLAN, start=start), whole)
+
+
+def leader_stops():
+    def stop(progress):
+        if progress.done == 2:
+            raise FedcsoError("enough")
+
+    with pytest.raises(Stopped if ranks.follows() else FedcsoError):
+        run(FCSG(0.1), nested_quadratic(), on_round=stop)
+    # And all are ready for another.
+    assert_same_run(run(FCSG(0.1), nested_quadratic()), play("reference", FCSG(0.1), nested_quadratic(), PLAN))
+
+
+def test_all_stop_when_the_leader_does(tmp_path):
+    assert on_ranks(3, leader_stops, place=tmp_path) == [0, 0, 0], said(tmp_path)
+
+
+# --------------------------------------------------------------------------------------------- mistakes
+
+
+def test_a_rank_that_is_gone_is_told_of(tmp_path):
+    assert on_ranks(3, dies_after_a_round, place=tmp_path) == [0, -signal.SIGKILL, 0], said(tmp_path)
+
+
+def dies_after_a_round():
+    """Rank 1 is killed while the others are at work."""
+    problem = nested_quadratic().problem
+    rounds = []
+    original = distributed.OverRanks.play
+
+    def counted(self, round):
+        rounds.append(round)
+        if round == 2 and ranks.rank() == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(self, round)
+
+    distributed.OverRanks.play = counted
+    with pytest.raises(ranks.RankLost, match=r"rank \d of 3 has lost the others: one was killed or failed"):
+        run(FCSG(0.1), Case(problem, problem.centres(4)), replace(PLAN, rounds=1000))
+    assert len(rounds) == 3
+
+
+def test_without_torchrun_it_says_what_to_do():
+    with pytest.raises(FedcsoError, match=r"needs torchrun: start your script by `torchrun"):
+        run(FCSG(0.1), nested_quadratic())
