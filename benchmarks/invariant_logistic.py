@@ -27,7 +27,9 @@ SEEDS = (0, 1, 2)
 CLIENTS, LOCAL_STEPS, INNER = 16, 50, 10
 
 
-def ordinary_loop(problem: InvariantLogistic, rounds: int, momentum: float | None = None) -> torch.Tensor:
+def ordinary_loop(
+    problem: InvariantLogistic, rounds: int, momentum: float | None = None, inner: int = INNER
+) -> torch.Tensor:
     """FCSG or FCSG-M, one setting, written plainly with autograd."""
     d = problem.dimension
     truth = problem.clients(1)[0].truth
@@ -38,7 +40,7 @@ def ordinary_loop(problem: InvariantLogistic, rounds: int, momentum: float | Non
             for n, x in enumerate(models):
                 a = torch.randn(d)
                 label = torch.sign(a @ truth)
-                eta = a + problem.noise * torch.randn(INNER, d)
+                eta = a + problem.noise * torch.randn(inner, d)
                 loss = F.softplus(-label * (eta.mean(0) @ x)) + problem.regulariser(x)
                 (gradient,) = torch.autograd.grad(loss, x)
                 if momentum is not None:

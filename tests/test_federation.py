@@ -44,3 +44,8 @@ def test_noise_wants_sites_that_count_alike_and_leaves_outliers_to_clipping():
     federation.check(Plan())
     with pytest.raises(InvalidValue, match="weights"):
         federation.check(Plan(weights="size"))
+
+
+def test_sites_samples_are_not_looked_at():
+    with pytest.raises(InvalidValue, match="diagnose_every"):
+        Federation().check(Plan(diagnose_every=5))

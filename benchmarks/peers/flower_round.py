@@ -23,7 +23,7 @@ def train(message: Message, context: Context) -> Message:
     number = int(context.node_config["partition-id"])
     inputs, labels = (part[number] for part in pictures())
     network = SmallCNN()
-    network.load_state_dict(message.content["x"].to_torch_state_dict())
+    network.load_state_dict(message.content.array_records["x"].to_torch_state_dict())
     optimizer = torch.optim.SGD(network.parameters(), lr=RATE)
     order = torch.randperm(EXAMPLES)
     for step in range(LOCAL_STEPS):
@@ -47,7 +47,9 @@ def serve(rounds: int, clock: Clock) -> ServerApp:
         for _ in range(rounds):
             content = RecordDict({"x": ArrayRecord(x)})
             messages = [Message(content=content, message_type="train", dst_node_id=node) for node in nodes]
-            replies = [reply.content["x"].to_torch_state_dict() for reply in grid.send_and_receive(messages)]
+            replies = [
+                reply.content.array_records["x"].to_torch_state_dict() for reply in grid.send_and_receive(messages)
+            ]
             x = {name: torch.stack([reply[name] for reply in replies]).mean(0) for name in x}
             clock.tick()
 

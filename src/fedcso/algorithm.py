@@ -52,6 +52,9 @@ class Algorithm(ABC):
     tracks: ClassVar[bool] = False
     """True if the inner value ĝ is tracked over steps instead of being estimated anew: no estimator is used then."""
 
+    steady: ClassVar[bool] = False
+    """True if a step with constant settings depends on t only by whether t = 0: then steps can be compiled once."""
+
     def init(self, x: Tree) -> dict[str, Tree]:
         """What the server sends first."""
         return {"x": x}

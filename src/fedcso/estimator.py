@@ -141,6 +141,10 @@ class Oracle:
         """What was drawn and asked so far, counted for ONE client also in a cohort."""
         return self._drawn + Costs(gradients=self._gradients)
 
+    def count(self, gradients: int) -> None:
+        """Count what was asked elsewhere, of an oracle like this one."""
+        self._gradients += gradients
+
     def value(self, x: Tree, batch: Batch) -> torch.Tensor:
         """F̂ averaged over the batch's ξ, plus r(x)."""
         return self._each(x, batch).mean(-1)
@@ -208,7 +212,7 @@ class Oracle:
         return int(leaves(batch.xi)[0].shape[1 if self._lead else 0])
 
     def _accounted(self, losses: torch.Tensor, gradient: Tree, count: int) -> Tree:
-        self._gradients += count
+        self.count(count)
         self.watch(losses, gradient)
         return shortened(gradient, self.clip, self._lead) if self.clip else gradient
 

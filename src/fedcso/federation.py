@@ -51,7 +51,8 @@ class Federation:
             raise InvalidValue("dp_noise", self.dp_noise, "0 unless aggregate is mean, for which the noise is reckoned")
 
     def check(self, plan: Plan) -> None:
-        """Refuse a plan for which the noise would not give the privacy that is reported."""
+        """Refuse what sites can't do, and a plan for which the noise would not give the privacy that is reported."""
+        require("diagnose_every", plan.diagnose_every, lambda k: k == 0, "0 over real sites: it looks at their samples")
         if self.dp_noise and plan.weights != "uniform":
             raise InvalidValue("weights", plan.weights, "uniform with dp_noise, where all sites count alike")
 

@@ -20,7 +20,7 @@ from fedcso import checkpoint, ranks
 from fedcso.algorithm import Algorithm
 from fedcso.collapse import collapse
 from fedcso.engine import OnRound, Progress, Snapshot, over
-from fedcso.engines import ENGINES, simulation, stacked
+from fedcso.engines import ENGINES, GRIDS, simulation
 from fedcso.errors import FedcsoError
 from fedcso.estimator import Estimator, plain
 from fedcso.plan import Plan
@@ -185,10 +185,10 @@ def parts(unit: Unit) -> list[Part]:
     task, plan, engine = unit.task, unit.plan, unit.engine
     if engine == "simulation":
         engine = simulation.choose(unit.algorithms[0], task.problem, task.clients, unit.estimator)
-    if engine == "stacked" and not plan.adaptive:  # who chooses an m of its own is played alone
+    if isinstance(engine, str) and engine in GRIDS and not plan.adaptive:  # who chooses an m of its own is played alone
 
         def run_all(on_round: OnRound, start: Snapshot | None) -> list[Trace]:
-            grid = stacked.run_grid(
+            grid = GRIDS[engine](
                 unit.algorithms,
                 task.problem,
                 task.clients,

@@ -28,6 +28,7 @@ class AccFCSGM(Algorithm):
     momentum: Schedule = 0.1
 
     durable: ClassVar[bool] = False
+    steady: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

@@ -9,6 +9,7 @@ Reference: Wu et al., Federated Conditional Stochastic Optimization, NeurIPS 202
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fedcso.algorithm import Algorithm, Schedule, State, at
 from fedcso.errors import require_positive
@@ -21,6 +22,8 @@ class FCSG(Algorithm):
     """Federated conditional stochastic gradient; learning_rate is α."""
 
     learning_rate: Schedule = 0.01
+
+    steady: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

@@ -9,6 +9,7 @@ Reference: Wu et al., Federated Conditional Stochastic Optimization, NeurIPS 202
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fedcso.algorithm import Algorithm, Schedule, State, at
 from fedcso.errors import require_fraction, require_positive
@@ -23,6 +24,8 @@ class FCSGM(Algorithm):
 
     learning_rate: Schedule = 0.01
     momentum: Schedule = 0.1
+
+    steady: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

@@ -2,14 +2,18 @@
 
 from collections.abc import Callable
 
-from fedcso.engines import distributed, reference, simulation, stacked, threads
+from fedcso.engines import compiled, distributed, reference, simulation, stacked, threads
 from fedcso.trace import Trace
 
 ENGINES: dict[str, Callable[..., Trace]] = {
     "simulation": simulation.run,
     "stacked": stacked.run,
+    "compiled": compiled.run,
     "threads": threads.run,
     "reference": reference.run,
     "distributed": distributed.run,
 }
 """Every engine by name."""
+
+GRIDS: dict[str, Callable[..., list[list[Trace]]]] = {"stacked": stacked.run_grid, "compiled": compiled.run_grid}
+"""Those that play all settings and seeds at once."""

@@ -19,7 +19,7 @@ from fedcso.engines.slots import Slots, choose
 from fedcso.errors import Fault, FedcsoError, NonFinite
 from fedcso.estimator import Estimator, Oracle, plain
 from fedcso.plan import Plan
-from fedcso.problem import Problem, steps_of, unbounded
+from fedcso.problem import Batch, Problem, steps_of, unbounded
 from fedcso.streams import stream
 from fedcso.trace import Trace
 from fedcso.tree import Tree, index, leaves, map_leaves, split, stack, to_device
@@ -40,10 +40,20 @@ def run(
     start: Snapshot | None = None,
 ) -> Trace:
     """Run one method with all clients stacked."""
-    job = Job(algorithm, problem, clients, plan, seed, test, estimator, device)
-    _require_possible(job)
-    with one_thread():
-        return only(drive(Stacked([job.algorithm], job, [seed]), on_round, start))
+    return only(
+        run_grid(
+            [algorithm],
+            problem,
+            clients,
+            plan,
+            [seed],
+            test=test,
+            estimator=estimator,
+            device=device,
+            on_round=on_round,
+            start=start,
+        )[0]
+    )
 
 
 def run_grid(
@@ -58,15 +68,16 @@ def run_grid(
     device: str = "cpu",
     on_round: OnRound | None = None,
     start: Snapshot | None = None,
+    rounds: "type[Stacked] | None" = None,
 ) -> list[list[Trace]]:
-    """Run several settings of one method, each for several seeds: `result[setting][seed]`.
+    """Run several settings of one method, each for several seeds: `result[setting][seed]`; `rounds` plays them.
 
     A setting that diverges does not stop the others: its trace ends there and says why in `failure`.
     """
     job = Job(algorithms[0], problem, clients, plan, seeds[0], test, estimator, device)
     _require_possible(job)
     with one_thread():
-        traces = drive(Stacked(algorithms, job, seeds), on_round, start)
+        traces = drive((rounds or Stacked)(algorithms, job, seeds), on_round, start)
     return [traces[g * len(seeds) : (g + 1) * len(seeds)] for g in range(len(algorithms))]
 
 
@@ -128,22 +139,12 @@ class Stacked:
     def play(self, round: int) -> list[Report | FedcsoError]:
         """A round of all runs."""
         clients = [job.participants(round) for job in self.jobs[: self.shape[1]]]
-        losses: list[torch.Tensor] = []
-        probes: list[torch.Tensor] = losses if unbounded(self.job.problem) else []
-
-        def watch(loss: torch.Tensor, gradient: Tree) -> None:
-            # Kept for every step and looked at once a round; a finite sum has finite summands.
-            losses.append(loss)
-            if probes is not losses:
-                probes.append(sum((_sum_from(leaf, 2) for leaf in leaves(gradient)), loss))
-
-        oracle = Oracle.cohort(self.job.problem, self.shape[0], self.job.estimator, watch, self.job.plan.clip)
-        state, snapshots, drawn = self.local_steps(round, clients, oracle)
+        answers = Answers(self.job, self.shape[0])
+        state, snapshots, drawn = self.local_steps(round, clients, answers)
 
         cohort = (*self.shape, len(clients[0]))
         sent = _by_client(state.shared, cohort)
-        # Where x is free, a gradient that is not finite stays in it; a projection could hide it.
-        healthy = torch.isfinite(torch.stack(probes)).all(0).reshape(cohort)
+        healthy = torch.isfinite(torch.stack(answers.probes)).all(0).reshape(cohort)
         for leaf in leaves(sent):
             healthy &= torch.isfinite(_sum_from(leaf, 3))
         dropped = self.explain(round, clients, healthy.cpu())
@@ -157,7 +158,7 @@ class Stacked:
         self.shared = self.algorithm.aggregate(before, mean, present.double() / len(self.job.able))
         self.local.put(clients, _by_client(state.local, cohort), healthy)
 
-        mean_losses = _mean(torch.stack(losses).mean(0).reshape(cohort), weights).flatten().tolist()
+        mean_losses = _mean(torch.stack(answers.losses).mean(0).reshape(cohort), weights).flatten().tolist()
         outputs = {s: _mean(x, weights[:, s]) for s, x in snapshots.items()}
         counts = present.flatten().tolist()
         samples = (healthy.cpu() * drawn.reshape(2, 1, *cohort[1:])).sum(-1).flatten(1).T.tolist()
@@ -173,7 +174,7 @@ class Stacked:
                     participants=clients[s],
                     dropped=dropped[i],
                     costs=Costs(*samples[i])
-                    + oracle.costs * counts[i]
+                    + answers.oracle.costs * counts[i]
                     + communication(
                         self.jobs[i], round, index(before, (g, s)), index(mean, (g, s)), clients[s], counts[i]
                     ),
@@ -183,8 +184,16 @@ class Stacked:
             )
         return reports
 
+    def parts(self, steps: range, batch: Batch) -> list[tuple[range, Batch]]:
+        """Steps that are taken in one go, and their samples: here every one by itself."""
+        return [(range(t, t + 1), one) for t, one in zip(steps, steps_of(batch, len(steps)), strict=True)]
+
+    def advance(self, state: State, answers: "Answers", batch: Batch, steps: range) -> State:
+        """Take such a part."""
+        return self.algorithm.step(state, answers.oracle, batch, steps[0])
+
     def local_steps(
-        self, round: int, clients: list[list[int]], oracle: Oracle
+        self, round: int, clients: list[list[int]], answers: "Answers"
     ) -> tuple[State, dict[int, Tree], torch.Tensor]:
         """q steps of every row, the models after their seeds' output step, numbers of outer and inner samples."""
         job, cohort = self.job, (*self.shape, len(clients[0]))
@@ -200,10 +209,10 @@ class Stacked:
             ]
             counts += torch.tensor([[one.costs.outer_samples, one.costs.inner_samples] for one in drawn]).T
             batch = to_device(stack([one.batch for one in drawn], axis=1), job.device)
-            for t, samples in zip(steps, steps_of(batch, len(steps)), strict=True):
-                state = self.algorithm.step(state, oracle, samples, t)
+            for part, samples in self.parts(steps, batch):
+                state = self.advance(state, answers, samples, part)
                 for s, output_step in enumerate(self.output_steps):
-                    if t == output_step:
+                    if output_step == part[-1]:
                         snapshots[s] = index(_by_client(state.shared["x"], cohort), (slice(None), s))
         return self.algorithm.send(state, job.plan.steps(round)), snapshots, counts
 
@@ -248,6 +257,25 @@ class Stacked:
         except NonFinite as reason:
             return reason
         return NonFinite("update", client, round, job.plan.steps(round)[-1], job.seed)
+
+
+class Answers:
+    """Asks the oracle for all rows at once, and keeps what it answers in a round: losses, and numbers that are finite
+    if all of a gradient was. They are looked at once a round.
+
+    Where x is free, a gradient that is not finite stays in it, and the losses will do; a projection could hide it.
+    """
+
+    def __init__(self, job: Job, settings: int):
+        self.oracle = Oracle.cohort(job.problem, settings, job.estimator, self.keep, job.plan.clip)
+        self.losses: list[torch.Tensor] = []
+        self.probes: list[torch.Tensor] = self.losses if unbounded(job.problem) else []
+
+    def keep(self, loss: torch.Tensor, gradient: Tree) -> None:
+        """A step's."""
+        self.losses.append(loss)
+        if self.probes is not self.losses:  # a finite sum has finite summands
+            self.probes.append(sum((_sum_from(leaf, 2) for leaf in leaves(gradient)), loss))
 
 
 def _sum_from(leaf: torch.Tensor, axis: int) -> torch.Tensor:

@@ -16,10 +16,11 @@ from fedcso.engine import Job
 from fedcso.engines.flower.app import write_app
 from fedcso.errors import FedcsoError, InvalidValue
 from fedcso.federation import OPTIONS, Federation
+from fedcso.frugal import FULL, Frugal, spelled
 from fedcso.parser import Parser, UsageError
 from fedcso.specs import task_maker
 
-NOT_HERE = ("engine", "track", "name", "checkpoint_rounds", "checkpoint_seconds")
+NOT_HERE = ("engine", "ranks", "track", "name", "checkpoint_rounds", "checkpoint_seconds")
 """Options of `fedcso run` that mean nothing over real sites."""
 
 
@@ -30,6 +31,9 @@ def main(arguments: list[str]) -> int:
     config = {name: value for name, value in config.items() if name not in NOT_HERE}
     federation = Federation(**{name: config[name] for name in OPTIONS})
     federation.check(settings.plan_of(config))
+    for algorithm in settings.algorithms_of(config).values():
+        if isinstance(algorithm, Frugal):
+            raise InvalidValue("send_u", spelled(algorithm), f"{FULL}: over real sites x and u travel as they are")
     if config.get("data") != ELSEWHERE:
         config = _dealt(config, len(federation.names))
     write_app(folder, config, federation.names)

@@ -1,0 +1,72 @@
+"""Compiled steps against the ordinary loop, on invariant logistic regression with m = 1, where arithmetic is cheapest.
+
+    python -m benchmarks.compiled
+
+Beside them: what drawing the samples alone takes, which no engine can save.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from benchmarks.invariant_logistic import CLIENTS, LOCAL_STEPS, MOMENTA, RATES, SEEDS, ordinary_loop
+from benchmarks.results import keep
+from benchmarks.timing import as_rows, describe_machine, interleave, report
+from fedcso.algorithms import FCSGM
+from fedcso.engines import compiled, stacked
+from fedcso.estimator import plain
+from fedcso.plan import Plan
+from fedcso.problems import InvariantLogistic
+from fedcso.streams import stream
+from fedcso.tree import stack
+from fedcso.workers import one_thread
+
+INNER, ROUNDS, STEPS = 1, 40, 64
+"""m; rounds of a timed run; q, as many steps as are drawn together."""
+
+
+def draw(problem: InvariantLogistic, seeds: Sequence[int]) -> None:
+    """All samples of a run, as every engine draws them."""
+    clients = problem.clients(CLIENTS)
+    with one_thread():
+        for round in range(ROUNDS):
+            rows = [(stream(seed, n, round), client) for seed in seeds for n, client in enumerate(clients)]
+            stack([plain.draw(problem, client, rng, STEPS, 1, INNER).batch for rng, client in rows], axis=1)
+
+
+def main(quick: bool = False) -> None:
+    describe_machine()
+    problem = InvariantLogistic()
+    clients = problem.clients(CLIENTS)
+    plan = Plan(ROUNDS, STEPS, inner_batch=INNER, evaluate_every=ROUNDS)
+    grid = [FCSGM(rate, momentum) for rate in RATES for momentum in MOMENTA]
+    runs = len(grid) * len(SEEDS)
+    steps = ROUNDS * STEPS
+    engines = {"stacked": stacked, "compiled": compiled}
+    # Compiling is not timed: it happens once. Engines that are built anew would compile again, so rounds are replayed.
+    work = {
+        "ordinary loop": (lambda: ordinary_loop(problem, 2, 0.1, INNER), 2.0 * LOCAL_STEPS),
+        "drawing alone": (lambda: draw(problem, SEEDS[:1]), steps),
+        f"drawing alone, grid of {runs}": (lambda: draw(problem, SEEDS), steps),
+    }
+    for name, engine in engines.items():
+        work[name] = (lambda engine=engine: engine.run(FCSGM(), problem, clients, plan), steps)
+        work[f"{name}, grid of {runs}"] = (
+            lambda engine=engine: engine.run_grid(grid, problem, clients, plan, SEEDS),
+            steps,
+        )
+    timings = interleave(work, repetitions=2 if quick else 5)
+    report("One step of 16 clients, FCSG-M, m = 1", timings, "ordinary loop", "step")
+    loop = timings["ordinary loop"].median
+    found = {}
+    for label, count in (("", 1), (f", grid of {runs}", runs)):
+        ours, drawn = timings[f"compiled{label}"].median, timings[f"drawing alone{label}"].median
+        found[f"{count} runs"] = {"times_faster": count * loop / ours, "times_drawing": ours / drawn}
+        print(
+            f"  compiled, {count} runs: {count * loop / ours:.0f} times faster than the loop, "
+            f"{ours / drawn:.1f} times what drawing takes"
+        )
+    keep("compiled", step=as_rows(timings, "ordinary loop"), found=found)
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv)

@@ -1,0 +1,71 @@
+"""Compiled steps give what stacked ones give, say when they can't be had, and count the same."""
+
+import os
+import shutil
+
+import pytest
+import torch
+
+from fedcso.algorithms import FCSG, FCSGM, AccFCSGM, LocalSCGD
+from fedcso.engines import compiled, stacked
+from fedcso.errors import FedcsoError
+from fedcso.plan import Plan
+from fedcso.problem import Problem
+from fedcso.problems import InvariantLogistic
+from fedcso.schedules import Cosine
+
+needs_compiler = pytest.mark.skipif(
+    not shutil.which(os.environ.get("CXX", "g++")), reason="needs a C++ compiler for torch.compile"
+)
+# torch.compile imports parts of torch that others of its parts call old.
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+
+PROBLEM = InvariantLogistic(dimension=3, dtype=torch.float64)
+CLIENTS = PROBLEM.clients(2)
+PLAN = Plan(rounds=3, local_steps=2, initial_batch=4, inner_batch=2)
+
+
+@needs_compiler
+def test_they_equal_stacked_ones_setting_by_setting():
+    settings = [AccFCSGM(0.1, 0.5), AccFCSGM(0.05, 0.1)]
+    expected = stacked.run_grid(settings, PROBLEM, CLIENTS, PLAN, [0, 1])
+    found = compiled.run_grid(settings, PROBLEM, CLIENTS, PLAN, [0, 1])
+    for theirs, ours in zip(expected, found, strict=True):
+        for a, b in zip(theirs, ours, strict=True):
+            assert torch.allclose(a.last, b.last, rtol=1e-12, atol=1e-12)
+            assert torch.allclose(a.output, b.output, rtol=1e-12, atol=1e-12)
+            assert a.costs == b.costs
+            assert [row["train_loss"] for row in b.rows[1:]] == pytest.approx([row["train_loss"] for row in a.rows[1:]])
+
+
+@needs_compiler
+def test_a_number_that_is_not_finite_is_named_as_ever():
+    with pytest.raises(FedcsoError, match="non-finite loss at client 0"):
+        compiled.run(FCSG(1e300), PROBLEM, CLIENTS, Plan(rounds=4, local_steps=2))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "problem", "plan", "told"),
+    [
+        (LocalSCGD(), PROBLEM, PLAN, "not all alike"),
+        (FCSGM(Cosine(0.1, 100)), PROBLEM, PLAN, "not all alike"),
+        (FCSGM(), PROBLEM, Plan(diagnose_every=1, inner_batch=2, inner_batch_most=8), "m is to change"),
+    ],
+)
+def test_what_cannot_be_compiled_is_refused_with_the_reason(algorithm, problem, plan, told):
+    with pytest.raises(FedcsoError, match=told):
+        compiled.run(algorithm, problem, CLIENTS, plan)
+
+
+def test_without_a_compiler_it_says_so(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(FedcsoError, match="no-such-compiler"):
+        compiled.run(FCSG(), PROBLEM, CLIENTS, PLAN)
+
+
+def test_a_problem_without_a_formula_is_refused():
+    class Bare(InvariantLogistic):
+        closed_form = Problem.closed_form
+
+    with pytest.raises(FedcsoError, match="no formula"):
+        compiled.run(FCSG(), Bare(), CLIENTS, PLAN)
