@@ -14,7 +14,7 @@ import time
 
 from benchmarks import page
 
-SUITE = ["invariant_logistic", "maml", "auprc", "threads", "communication", "many_clients", "operators"]
+SUITE = ["invariant_logistic", "compiled", "maml", "auprc", "threads", "communication", "many_clients", "operators"]
 
 
 def main(arguments: list[str]) -> None:

@@ -6,11 +6,14 @@ Beside them: what drawing the samples alone takes, which no engine can save.
 """
 
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from benchmarks.invariant_logistic import CLIENTS, LOCAL_STEPS, MOMENTA, RATES, SEEDS, ordinary_loop
 from benchmarks.results import keep
-from benchmarks.timing import as_rows, describe_machine, interleave, report
+from benchmarks.timing import MEASURES_ITSELF, as_rows, describe_machine, interleave, report
 from fedcso.algorithms import FCSGM
 from fedcso.engines import compiled, stacked
 from fedcso.estimator import plain
@@ -33,6 +36,13 @@ def draw(problem: InvariantLogistic, seeds: Sequence[int]) -> None:
             stack([plain.draw(problem, client, rng, STEPS, 1, INNER).batch for rng, client in rows], axis=1)
 
 
+def seconds_per_step(play: Callable[..., object]) -> float:
+    """Of a run, from the end of its second round on: compiling is done by then."""
+    ends: list[float] = []
+    play(on_round=lambda progress: ends.append(time.perf_counter()))
+    return (ends[-1] - ends[1]) / (len(ends) - 2) / STEPS
+
+
 def main(quick: bool = False) -> None:
     describe_machine()
     problem = InvariantLogistic()
@@ -40,20 +50,15 @@ def main(quick: bool = False) -> None:
     plan = Plan(ROUNDS, STEPS, inner_batch=INNER, evaluate_every=ROUNDS)
     grid = [FCSGM(rate, momentum) for rate in RATES for momentum in MOMENTA]
     runs = len(grid) * len(SEEDS)
-    steps = ROUNDS * STEPS
-    engines = {"stacked": stacked, "compiled": compiled}
-    # Compiling is not timed: it happens once. Engines that are built anew would compile again, so rounds are replayed.
-    work = {
-        "ordinary loop": (lambda: ordinary_loop(problem, 2, 0.1, INNER), 2.0 * LOCAL_STEPS),
-        "drawing alone": (lambda: draw(problem, SEEDS[:1]), steps),
-        f"drawing alone, grid of {runs}": (lambda: draw(problem, SEEDS), steps),
+    work: dict[str, tuple[Callable[[], Any], float]] = {
+        "ordinary loop": (partial(ordinary_loop, problem, 2, 0.1, INNER), 2 * LOCAL_STEPS),
+        "drawing alone": (partial(draw, problem, SEEDS[:1]), ROUNDS * STEPS),
+        f"drawing alone, grid of {runs}": (partial(draw, problem, SEEDS), ROUNDS * STEPS),
     }
-    for name, engine in engines.items():
-        work[name] = (lambda engine=engine: engine.run(FCSGM(), problem, clients, plan), steps)
-        work[f"{name}, grid of {runs}"] = (
-            lambda engine=engine: engine.run_grid(grid, problem, clients, plan, SEEDS),
-            steps,
-        )
+    for name, engine in (("stacked", stacked.run_grid), ("compiled", compiled.run_grid)):
+        for label, settings, seeds in ((name, [FCSGM()], SEEDS[:1]), (f"{name}, grid of {runs}", grid, SEEDS)):
+            play = partial(engine, settings, problem, clients, plan, seeds)
+            work[label] = (partial(seconds_per_step, play), MEASURES_ITSELF)
     timings = interleave(work, repetitions=2 if quick else 5)
     report("One step of 16 clients, FCSG-M, m = 1", timings, "ordinary loop", "step")
     loop = timings["ordinary loop"].median
