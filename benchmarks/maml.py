@@ -4,7 +4,7 @@
 
 16 clients, one 5-way-1-shot task each with 15 query images a class, conv4 strided, FCSG. The ordinary loop adapts with
 `create_graph=True` and calls `backward` on the query loss, client after client, once with torch's default threads and
-once with a single one.
+once with a single one. Both average after the round's 10 steps.
 """
 
 import sys
@@ -24,7 +24,7 @@ from fedcso.problem import steps_of
 from fedcso.problems import MAML
 from fedcso.streams import stream
 
-CLIENTS, WAYS, QUERIES, STEPS, RATE = 16, 5, 15, 2, 0.4
+CLIENTS, WAYS, QUERIES, STEPS, RATE = 16, 5, 15, 10, 0.4
 
 
 def ordinary_loop(clients: list[torch.Tensor], intra_op: int) -> None:
@@ -32,17 +32,21 @@ def ordinary_loop(clients: list[torch.Tensor], intra_op: int) -> None:
     torch.set_num_threads(intra_op)
     network = Conv4(WAYS)
     support_labels, query_labels = torch.arange(WAYS), torch.arange(WAYS).repeat_interleave(QUERIES)
+    start = {name: p.detach() for name, p in network.named_parameters()}
+    models = [start] * CLIENTS
     for _ in range(STEPS):
-        for data in clients:
+        for n, data in enumerate(clients):
             chosen = torch.randperm(len(data))[:WAYS]
             images = data[chosen][:, torch.randperm(data.shape[1])].float().unsqueeze(2) / 255
-            parameters = {name: p.detach().requires_grad_() for name, p in network.named_parameters()}
+            parameters = {name: p.detach().requires_grad_() for name, p in models[n].items()}
             loss = F.cross_entropy(functional_call(network, parameters, images[:, QUERIES]), support_labels)
             slopes = torch.autograd.grad(loss, list(parameters.values()), create_graph=True)
             adapted = {name: p - RATE * g for (name, p), g in zip(parameters.items(), slopes, strict=True)}
             query = functional_call(network, adapted, images[:, :QUERIES].flatten(0, 1))
             gradients = torch.autograd.grad(F.cross_entropy(query, query_labels), list(parameters.values()))
-            parameters = {n: p - 0.1 * g for (n, p), g in zip(parameters.items(), gradients, strict=True)}
+            models[n] = {name: p - 0.1 * g for (name, p), g in zip(parameters.items(), gradients, strict=True)}
+    for name in start:
+        torch.stack([model[name] for model in models]).mean(0)
     torch.set_num_threads(before)
 
 
