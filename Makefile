@@ -21,7 +21,8 @@ types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 tests: $(VENV)/.installed-dev
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --ignore tests/federation
+	$(BIN)/pytest tests/federation
 
 # Every fault and every attack on a federation of real processes: about half an hour.
 test-federation: $(VENV)/.installed-dev
