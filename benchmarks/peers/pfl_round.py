@@ -26,7 +26,7 @@ class Network(SmallCNN):
 
     def loss(self, inputs: torch.Tensor, labels: torch.Tensor, eval: bool = False) -> torch.Tensor:
         """Cross-entropy."""
-        return F.cross_entropy(self(inputs), labels)
+        return F.cross_entropy(self(inputs), labels.long())  # pfl makes all data float
 
     def metrics(self, inputs: torch.Tensor, labels: torch.Tensor) -> dict[str, Any]:
         """The loss again."""
@@ -55,10 +55,10 @@ def main(rounds: int) -> None:
     data = FederatedDataset(lambda user: users[user], sampler)
     network = Network()
     central = torch.optim.SGD(network.parameters(), lr=1.0)
-    model = PyTorchModel(network, lambda parameters: torch.optim.SGD(parameters, lr=RATE), central)
+    model = PyTorchModel(network, torch.optim.SGD, central)
     FederatedAveraging().run(
         NNAlgorithmParams(
-            central_num_iterations=rounds, evaluation_frequency=0, train_cohort_size=CLIENTS, val_cohort_size=0
+            central_num_iterations=rounds, evaluation_frequency=rounds + 1, train_cohort_size=CLIENTS, val_cohort_size=0
         ),
         SimulatedBackend(training_data=data, val_data=data),
         model,
@@ -66,7 +66,7 @@ def main(rounds: int) -> None:
         NNEvalHyperParams(local_batch_size=BATCH),
         [Ticking(clock)],
     )
-    assert np.isfinite(float(next(network.parameters()).sum()))
+    assert np.isfinite(float(next(network.parameters()).detach().sum()))
     clock.tell()
 
 
