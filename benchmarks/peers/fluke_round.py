@@ -4,17 +4,6 @@ import sys
 
 import torch
 
-# fluke imports torchvision, of which there is no build for every CPU-only torch: this lets it be imported without its
-# compiled part, which nothing here uses.
-LIBRARY = torch.library.Library("torchvision", "DEF")
-for name in ("nms", "qnms"):
-    LIBRARY.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-
-from fluke import DDict, FlukeENV
-from fluke.algorithms.fedavg import FedAVG
-from fluke.data import DataContainer, DataSplitter
-from fluke.evaluation import ClassificationEval
-
 from benchmarks.peers.work import BATCH, CLIENTS, RATE, Clock, pictures
 from fedcso.models.small_cnn import SmallCNN
 
@@ -30,7 +19,22 @@ class Ticking:
         self.clock.tick()
 
 
+def declare_torchvision() -> None:
+    """fluke imports torchvision, of which there is no build for every CPU-only torch: let it be imported without its
+    compiled part, which nothing here uses.
+    """
+    library = torch.library.Library("torchvision", "DEF")
+    for name in ("nms", "qnms"):
+        library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+
 def main(rounds: int) -> None:
+    declare_torchvision()
+    from fluke import DDict, FlukeENV
+    from fluke.algorithms.fedavg import FedAVG
+    from fluke.data import DataContainer, DataSplitter
+    from fluke.evaluation import ClassificationEval
+
     clock, (inputs, labels) = Clock(), pictures()
     x, y = inputs.flatten(0, 1), labels.flatten()
     environment = FlukeENV()

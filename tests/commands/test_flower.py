@@ -29,7 +29,8 @@ def folder(tmp_path):
     return tmp_path / "trial"
 
 
-def test_init_writes_an_app_that_flower_can_build(folder):
+def test_init_writes_an_app_that_flower_can_build(folder, monkeypatch):
+    monkeypatch.chdir(folder)  # where it puts what it has built
     built = Deployment.open(folder).flwr("build", "--app", str(folder / "app"))
     assert built.returncode == 0, built.stdout + built.stderr
     config = yaml.safe_load((folder / "app/federated/config.yaml").read_text())

@@ -15,12 +15,16 @@ pytest.importorskip("flwr", reason="needs Flower: pip install 'fedcso[flower]'")
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 from fedcso.costs import Costs
+from fedcso.delivery import as_onnx
 from fedcso.engines.flower.acceptance import accepted
+from fedcso.engines.flower.elsewhere import Elsewhere
 from fedcso.engines.flower.exchange import Arrival
 from fedcso.engines.flower.memory import Memory
 from fedcso.engines.flower.order import Order
 from fedcso.engines.flower.privacy import epsilon
 from fedcso.engines.flower.wire import Unreadable, pack, size, unpack
+from fedcso.problems import PROBLEMS
+from fedcso.streams import stream
 from fedcso.tree import named_leaves
 
 TREE = {"shared": {"x": {"w": torch.randn(3, 2), "b": torch.tensor(1.5)}, "u": (torch.arange(3), torch.zeros(0))}}
@@ -150,3 +154,11 @@ def test_the_coordinators_process_ends_when_no_one_listens_at_the_superlinks_por
         impatient = "import time, fedcso.engines.flower.watchdog as w; w.LOOK_SECONDS, w.GONE_SECONDS = 0.02, 0.1\n"
         impatient += f"with w.watched({superlink.getsockname()[1]}): time.sleep(1)"
         assert subprocess.run([sys.executable, "-c", impatient], check=False).returncode == code
+
+
+def test_the_coordinator_delivers_the_network_though_it_has_no_data():
+    task = PROBLEMS["auprc"](data="digits", clients=3)
+    problem = Elsewhere(task.problem, task.clients[0])
+    delivery = problem.deliver(problem.init(stream(0, 0, 0)), None)
+    assert delivery is not None
+    assert as_onnx(delivery)

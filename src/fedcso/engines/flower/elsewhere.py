@@ -65,7 +65,8 @@ class Elsewhere(Problem):
         if not isinstance(self.form, Examples):
             return None
         inputs = self.form.inputs
-        return self.problem.deliver(x, Examples(inputs.new_zeros(2, *inputs.shape[1:]), self.form.labels[:0]))
+        shown = torch.zeros(2, *inputs.shape[1:], dtype=inputs.dtype)
+        return self.problem.deliver(x, Examples(shown, self.form.labels[:0]))
 
     def sample_outer(self, data: Any, rng: torch.Generator, shape: tuple[int, ...]) -> Tree:
         """Not here."""

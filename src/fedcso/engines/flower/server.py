@@ -105,6 +105,10 @@ def _told(folder: RunFolder) -> Iterator[None]:
         logging.getLogger("fedcso").error("%s", error)
         folder.mark("failed")
         raise
+    except Exception:  # a mistake of ours: its story belongs where whoever follows the run sees it, too
+        logging.getLogger("fedcso").exception("the coordinator's app broke")
+        folder.mark("failed")
+        raise
 
 
 def _gather(roster: Roster, folder: RunFolder, federation: Federation) -> None:
