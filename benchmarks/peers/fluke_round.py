@@ -7,6 +7,8 @@ import torch
 from benchmarks.peers.work import BATCH, CLIENTS, RATE, Clock, pictures
 from fedcso.models.small_cnn import SmallCNN
 
+TORCHVISION = torch.library.Library("torchvision", "DEF")
+
 
 class Ticking:
     """Tells the clock of rounds."""
@@ -23,9 +25,8 @@ def declare_torchvision() -> None:
     """fluke imports torchvision, of which there is no build for every CPU-only torch: let it be imported without its
     compiled part, which nothing here uses.
     """
-    library = torch.library.Library("torchvision", "DEF")
     for name in ("nms", "qnms"):
-        library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        TORCHVISION.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
 
 def main(rounds: int) -> None:
