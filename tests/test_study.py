@@ -9,7 +9,7 @@ import torch
 
 from fedcso import checkpoint
 from fedcso.algorithms import FCSG, FCSGM, Scaffold
-from fedcso.engines import stacked
+from fedcso.engines import GRIDS
 from fedcso.errors import InvalidValue
 from fedcso.plan import Plan
 from fedcso.study import Interrupted, Study, Unit, parts
@@ -237,7 +237,7 @@ def test_an_error_in_an_engine_is_not_hidden(tmp_path, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(stacked, "run_grid", broken)
+    monkeypatch.setitem(GRIDS, "stacked", broken)
     display = Watch()
     with pytest.raises(RuntimeError, match="a bug"):
         execute(Study([unit()], tmp_path), display)

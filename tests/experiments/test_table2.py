@@ -9,7 +9,7 @@ from fedcso import checkpoint
 from fedcso.experiments import EXPERIMENTS, rare_positives, table2
 from fedcso.experiments.rare_positives import METHODS, OTHERS, OURS
 from fedcso.problems import PROBLEMS
-from fedcso.study import _as_file_name
+from fedcso.study import as_file_name
 from tests.command_line import FINE, INTERRUPTED, call, contents, interrupt_after, read_csv, run, without_drawing
 
 TINY = {
@@ -96,7 +96,7 @@ def test_test_data_decide_nothing(finished):
     def validated(method):
         what = METHODS[method]
         task = PROBLEMS[what.problem](data="digits", clients=2, removed=0.8, **dict(what.options))
-        place = finished / "checkpoints" / _as_file_name(f"{method} on digits")
+        place = finished / "checkpoints" / as_file_name(f"{method} on digits")
         models = [trace.last for part in place.iterdir() for trace in checkpoint.newest(part).traces]
         assert len(models) == 2
         return fmean(task.problem.evaluate(x, task.validation)["average_precision"] for x in models)

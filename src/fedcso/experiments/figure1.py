@@ -24,7 +24,7 @@ from fedcso.plan import Plan
 from fedcso.problems import PROBLEMS
 from fedcso.results import Estimate
 from fedcso.settings import Config, study_of
-from fedcso.specs import hyper_parameters
+from fedcso.specs import settings_of
 from fedcso.study import Results, Unit
 from fedcso.task import Task
 from fedcso.trace import Trace
@@ -186,9 +186,8 @@ def _tuning_table(config: Config, tuned: Results) -> list[dict[str, Any]]:
             for setting, runs in zip(grid(method, config), tuned.get(f"tune {method} {panel}", []), strict=False):
                 accuracy = Estimate(*mean_and_interval([at_end(run) for run in runs]))
                 where = {"m": panel.m, "noise": panel.ratio, "algorithm": method}
-                options = {name: getattr(setting, name) for name in hyper_parameters(type(setting))}
                 score = {"validation_accuracy": accuracy.mean, "±": accuracy.half_width}
-                rows.append(where | options | score)
+                rows.append(where | settings_of(setting) | score)
     return rows
 
 
