@@ -48,10 +48,11 @@ def lines(data: str, rows: Sequence[dict[str, Any]], chosen: dict[str, Settings]
     table = []
     for line in results.summary(rows):
         method, _, longer = line["algorithm"].replace(f" on {data}", "\0").partition("\0")
+        paper = PAPER.get(data, {}).get(method)
         table.append(
             {"method": method + longer, "data": data, "seeds": line["seeds"]}
             | {"average precision": line["average_precision"]}
-            | {"paper": PAPER.get(data, {}).get(method, "–"), "chance": f"{line['prevalence'].mean:.3f}"}
+            | {"paper": f"{paper:.4f}" if paper else "–", "chance": f"{line['prevalence'].mean:.3f}"}
             | {"mean over clients": line["client_average_precision"], "AUROC": line["auroc"]}
             | {"settings": ", ".join(f"{name.replace('_', ' ')} {v:.3g}" for name, v in chosen[method].items())}
             | {name: line[name] for name in ("rounds", "samples ξ", "samples η", "gradients", "bytes sent", "seconds")}
