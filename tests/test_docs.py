@@ -71,5 +71,5 @@ def test_links_lead_to_files_that_are_there(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands_are_those_there_are(page):
-    for command in re.findall(r"^(?:`)?fedcso (\S+)", page.read_text(), re.M):
+    for command in re.findall(r"^(?:`)?fedcso ([\w-]+)", page.read_text(), re.M):
         assert command in COMMANDS, command
