@@ -9,6 +9,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from benchmarks.invariant_logistic import CLIENTS, LOCAL_STEPS, MOMENTA, RATES, SEEDS, ordinary_loop
@@ -37,10 +39,10 @@ def draw(problem: InvariantLogistic, seeds: Sequence[int]) -> None:
 
 
 def seconds_per_step(play: Callable[..., object]) -> float:
-    """Of a run, from the end of its second round on: compiling is done by then."""
+    """Of a run's middle round: some of the others compile, or keep x for the output."""
     ends: list[float] = []
     play(on_round=lambda progress: ends.append(time.perf_counter()))
-    return (ends[-1] - ends[1]) / (len(ends) - 2) / STEPS
+    return median(after - before for before, after in pairwise(ends)) / STEPS
 
 
 def main(quick: bool = False) -> None:
