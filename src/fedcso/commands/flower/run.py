@@ -73,12 +73,15 @@ def _watch(folder: RunFolder, shown: Display, said: int) -> None:
     """Until the coordinator's process has left the folder."""
     rounds, began = int(folder.config()["rounds"]), time.monotonic()
     log = folder.path / "log.txt"
+    told: dict[str, int] = {}
     while folder.status == "starting" or folder.busy():
         if folder.status == "starting" and time.monotonic() - began > START_SECONDS:
             return
         for row in _newest(folder):
-            note = f"last answer after {row['seconds']} s"
-            shown.update(f"{row['algorithm']} seed {row['seed']}", int(row["round"]), rounds, note)
+            label, done = f"{row['algorithm']} seed {row['seed']}", int(row["round"])
+            if told.get(label) != done:
+                shown.update(label, done, rounds, f"last answer after {row['seconds']} s")
+                told[label] = done
         said = _repeat(log, said)
         time.sleep(LOOK_SECONDS)
     _repeat(log, said)
