@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from fedcso.errors import InvalidValue, UnknownName
-from fedcso.models.score_nets import FITTING, HIDDEN, NETS, cifar, linear, mlp, mnist, net_for
+from fedcso.models.score_nets import FITTING, HIDDEN, NETS, Centred, cifar, linear, mlp, mnist, net_for
 
 MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
 
@@ -53,9 +53,23 @@ def test_pooling_before_the_nonlinearity_is_the_same_as_after(make, shape):
     torch.testing.assert_close(nn.Sequential(*usual)(inputs), network(inputs), rtol=1e-12, atol=1e-12)
 
 
+def test_the_network_for_cifar_starts_with_scores_that_tell_pictures_apart():
+    """Torch's own initialisation gives all pictures nearly the same score: the signal shrinks from layer to layer."""
+    spread = {}
+    for name, network in {"ours": cifar(torch.Size(CIFAR)), "torch's": cifar(torch.Size(CIFAR))}.items():
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            for layer in network:
+                if isinstance(layer, nn.Conv2d | nn.Linear):
+                    kind = type(layer) if name == "ours" else type(layer).__base__
+                    kind.reset_parameters(layer)
+            spread[name] = float(network(torch.rand(64, *CIFAR)).std())
+    assert spread["ours"] > 0.1 > 10 * spread["torch's"]
+
+
 def test_between_any_two_layers_there_is_a_nonlinearity():
     for network in (mnist(torch.Size(MNIST)), cifar(torch.Size(CIFAR)), mlp(torch.Size([4]))):
-        kinds = [type(layer) for layer in network if not isinstance(layer, nn.MaxPool2d | nn.Flatten)]
+        kinds = [type(layer) for layer in network if not isinstance(layer, nn.MaxPool2d | nn.Flatten | Centred)]
         assert kinds[1::2] == [nn.ReLU] * (len(kinds) // 2)
 
 

@@ -95,6 +95,11 @@ def check(precision: dict[str, dict[str, list[float]]]) -> list[Statement]:
     return statements
 
 
+def _surrogates(config: Config) -> str:
+    kinds = {data: "sigmoid" if config["sigmoid"][data] else "raw" for data in config["data"]}
+    return "; ".join(f"{data}: {kind} scores, margin {config['margin'][data]}" for data, kind in kinds.items())
+
+
 def about(config: Config, each: int) -> About:
     """What was done; `each` method had that many trials."""
     return About(
@@ -104,7 +109,7 @@ def about(config: Config, each: int) -> About:
         "batch sizes, steps and settings are not stated.",
         implemented=f"The same split over {config['clients']} clients, alike; the networks of the authors' related "
         f"work; {config['outer_batch']} positives and {config['inner_batch']} others a client and step (as many "
-        f"examples for the other methods), q = {config['local_steps']}, margin {config['margin']}, sigmoid scores, the "
+        f"examples for the other methods), q = {config['local_steps']}, {_surrogates(config)}, the "
         "positive itself counted among its inner samples, learning rates that fall along half a cosine (CODA+: by its "
         "stages). FedAvg also with both classes weighted alike. The best FCSG method and the best of the others, by "
         "validation, run once more for longer.",

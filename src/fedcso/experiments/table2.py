@@ -41,10 +41,11 @@ def settings(quick: bool) -> Config:
         "local_steps": 10,
         "outer_batch": 8,
         "inner_batch": 32,
-        "margin": 0.5,
-        "rounds": {"digits": 40, "mnist": 15, "cifar10": 20},
-        "long_rounds": {"digits": 0, "mnist": 80, "cifar10": 350},
-        "trial_rounds": {"digits": 0, "mnist": 5, "cifar10": 6},
+        "sigmoid": {"digits": True, "mnist": True, "cifar10": False},
+        "margin": {"digits": 0.5, "mnist": 0.5, "cifar10": 1.0},
+        "rounds": {"digits": 40, "mnist": 15, "cifar10": 30},
+        "long_rounds": {"digits": 0, "mnist": 80, "cifar10": 400},
+        "trial_rounds": {"digits": 0, "mnist": 5, "cifar10": 12},
         "seeds": [0, 1, 2],
         "trial_seed": 1000,
         "trial_turns": 0 if quick else 2,
@@ -107,7 +108,8 @@ def carry_out(folder: RunFolder) -> int:
 
 
 def _task(config: Config, data: str, what: Method) -> Task:
-    options = dict(what.options) | ({"margin": config["margin"]} if what.problem == "auprc" else {})
+    surrogate = {name: config[name][data] for name in ("margin", "sigmoid")}
+    options = dict(what.options) | (surrogate if what.problem == "auprc" else {})
     return PROBLEMS[what.problem](data=data, clients=config["clients"], removed=config["removed"], **options)
 
 
