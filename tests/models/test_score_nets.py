@@ -63,7 +63,7 @@ def test_the_network_for_cifar_starts_with_scores_that_tell_pictures_apart():
                 if isinstance(layer, nn.Conv2d | nn.Linear):
                     kind = type(layer) if name == "ours" else type(layer).__base__
                     kind.reset_parameters(layer)
-            spread[name] = float(network(torch.rand(64, *CIFAR)).std())
+            spread[name] = network(torch.rand(64, *CIFAR)).std().item()
     assert spread["ours"] > 0.1 > 10 * spread["torch's"]
 
 
