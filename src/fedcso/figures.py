@@ -7,6 +7,7 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
@@ -86,13 +87,18 @@ def finish(axes: Axes, metric: str, legend: bool = True) -> None:
     axes.set_ylabel(TITLES.get(metric, metric))
     if metric in LOGARITHMIC:
         axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        plain_numbers(axes.yaxis)
     axes.grid(True, alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     if legend and axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=8)
+
+
+def plain_numbers(axis: Axis) -> None:
+    """A logarithmic axis with 0.1, 0.2, 0.5, 1, … beside it instead of powers of ten."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def render(figure: Figure, kind: str) -> bytes:

@@ -116,9 +116,11 @@ def _panels(config: Config, problem: str, rows: Sequence[dict[str, Any]]) -> Fig
     ):
         shown = {"FCSG": _name(problem, "FCSG", FULL)} | {way: _name(problem, method, way) for way in config["ways"]}
         for place, (label, name) in enumerate(shown.items()):
-            these = [row for row in rows if row["algorithm"] == name]
+            these = [row for row in rows if row["algorithm"] == name and row["round"]]
             figures.curve(axes, these, metric, label, place, x="megabytes")
         figures.finish(axes, metric)
+        axes.set_xscale("log")  # who sends half as much is the same distance to the left everywhere
+        figures.plain_numbers(axes.xaxis)
         axes.set_xlabel("megabytes sent, up and down")
         axes.set_title(f"{method}, {problem}")
     return figure
