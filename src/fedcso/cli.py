@@ -10,6 +10,7 @@ from types import ModuleType
 from fedcso import __version__, ranks
 from fedcso.errors import FedcsoError, UnknownName
 from fedcso.parser import UsageError
+from fedcso.progress import NOTICE
 from fedcso.study import Interrupted
 
 COMMANDS = (
@@ -64,12 +65,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _log_to_people() -> None:
-    """Warnings go to the terminal; everything else only into the run's log.txt."""
+    """Warnings and notices go to the terminal; everything else only into the run's log.txt."""
     log = logging.getLogger("fedcso")
     log.setLevel(logging.INFO)
     if not log.handlers:
         handler = logging.StreamHandler()
-        handler.setLevel(logging.WARNING)
+        handler.setLevel(NOTICE)
         handler.setFormatter(logging.Formatter("fedcso: %(message)s"))
         log.addHandler(handler)
 

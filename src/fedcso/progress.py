@@ -9,6 +9,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
+NOTICE = 25
+"""A level of the log between info and warning: nothing is wrong, but a person should see why it takes a while."""
+
 PLAIN_SECONDS = 3.0
 VISIBLE = 6
 

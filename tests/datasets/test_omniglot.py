@@ -307,6 +307,14 @@ def test_a_cut_cache_is_made_again(tiny, caplog, cut):
     assert len(file.read_bytes()) == len(whole)
 
 
+def test_a_person_is_told_what_takes_a_while_and_only_the_first_time(tiny, monkeypatch):
+    monkeypatch.setenv("FEDCSO_DATA", str(tiny))
+    for told in (True, False):
+        outcome = call("data", "check", "omniglot")
+        assert outcome.code == FINE
+        assert ("preparing omniglot, once" in outcome.err) is told
+
+
 def test_no_changed_byte_in_a_cache_changes_a_pixel(tmp_path, caplog):
     rng = np.random.default_rng(0)
     made = Characters(*(torch.from_numpy(rng.integers(0, 9, (2, 3, 28, 28), dtype=np.uint8)) for _ in range(3)))

@@ -16,6 +16,7 @@ from fedcso.datasets.characters import SIDE, Characters
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.images import Images
 from fedcso.datasets.places import cache_folder
+from fedcso.progress import NOTICE
 
 log = logging.getLogger("fedcso")
 
@@ -50,7 +51,7 @@ def _kept(
     try:
         return from_arrays(_load(file))
     except FileNotFoundError:
-        log.info("preparing %s, once; this takes some seconds", name)
+        log.log(NOTICE, "preparing %s, once; this can take half a minute", name)
     except DAMAGE as error:
         log.warning("%s is damaged (%s); preparing it again", file, error)
     data = make()
