@@ -30,7 +30,7 @@ SHOWN = 8
 
 
 def workloads() -> dict[str, tuple[Callable[[int], object], int]]:
-    """By name: a run of so many steps, and how many to profile."""
+    """By name: a run of so many steps, and how many to profile: enough for a run's beginning not to show."""
     logistic = InvariantLogistic()
     sources = logistic.clients(16)
     rng = stream(0, 0, 0)
@@ -47,12 +47,12 @@ def workloads() -> dict[str, tuple[Callable[[int], object], int]]:
             lambda q: stacked.run(FCSGM(), logistic, sources, Plan(1, q, inner_batch=10)),
             50,
         ),
-        "W2 MAML, one client, FCSG": (lambda q: reference.run(FCSG(0.1), maml, [drawings], Plan(1, q, 1, 1)), 2),
+        "W2 MAML, one client, FCSG": (lambda q: reference.run(FCSG(0.1), maml, [drawings], Plan(1, q, 1, 1)), 5),
         "W3 AUPRC, CIFAR network, one client, FCSG-M": (
             lambda q: reference.run(FCSGM(0.1, 0.5), auprc, [rare], Plan(1, q, 8, 32)),
-            4,
+            20,
         ),
-        "W4 small CNN, one client, FedAvg": (lambda q: reference.run(FedAvg(), cnn, [digits], Plan(1, q, 32)), 5),
+        "W4 small CNN, one client, FedAvg": (lambda q: reference.run(FedAvg(), cnn, [digits], Plan(1, q, 32)), 20),
     }
 
 

@@ -44,10 +44,14 @@ def timings(rows: Sequence[dict[str, Any]], unit: str) -> str:
     return "\n".join(lines)
 
 
+MUCH = 0.1
+"""The share of the machine from which on others are worth mentioning."""
+
+
 def machine(result: dict[str, Any]) -> str:
     """What some numbers were measured on, in a line."""
     found = result["machine"]
-    busy = f" The machine was busy (load {found['load']})." if found["load"] > found["cores"] / 2 else ""
+    busy = f" Others used {found['busy']:.0%} of the machine." if found["busy"] > MUCH else ""
     return (
         f"*{found['processor']}, {found['cores']} cores, torch {found['torch']}, Python {found['python']}; "
         f"{result['measured']}.{busy}*"

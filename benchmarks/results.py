@@ -13,6 +13,8 @@ from fedcso import atomic
 from fedcso.folder import git_commit
 
 FOLDER = Path(__file__).parent / "results"
+IDLE = 3
+"""The place of idle time in the first line of /proc/stat."""
 
 
 def keep(name: str, **content: Any) -> None:
@@ -31,8 +33,23 @@ def machine() -> dict[str, Any]:
         "torch": torch.__version__,
         "python": platform.python_version(),
         "commit": git_commit(),
-        "load": round(os.getloadavg()[0], 1),
+        "busy": round(busy(), 2),
     }
+
+
+def busy(seconds: float = 0.5) -> float:
+    """The share of the cores that others use while this process sleeps; 0 where that can't be seen."""
+    before = _clock_ticks()
+    time.sleep(seconds)
+    passed = [after - earlier for earlier, after in zip(before, _clock_ticks(), strict=True)]
+    return 1 - passed[IDLE] / sum(passed) if sum(passed) else 0.0
+
+
+def _clock_ticks() -> list[int]:
+    try:
+        return [int(word) for word in Path("/proc/stat").read_text().split("\n")[0].split()[1:]]
+    except OSError:
+        return []
 
 
 def processor() -> str:
