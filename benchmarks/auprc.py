@@ -28,7 +28,8 @@ from fedcso.problems import AUPRC
 from fedcso.problems.scores import Scores
 from fedcso.streams import stream
 
-CLIENTS, POSITIVES, OTHERS, STEPS, MARGIN, RATE, MOMENTUM = 16, 8, 32, 10, 0.5, 0.1, 0.5
+CLIENTS, POSITIVES, OTHERS, MARGIN, RATE, MOMENTUM = 16, 8, 32, 0.5, 0.1, 0.5
+STEPS, QUICK_STEPS = 10, 4
 SHAPE = torch.Size((3, 32, 32))
 
 
@@ -54,7 +55,7 @@ def gradient(
     return [p.grad.clone() for p in network.parameters() if p.grad is not None]
 
 
-def ordinary_loop(clients: list[Examples], intra_op: int, two_points: bool) -> None:
+def ordinary_loop(clients: list[Examples], intra_op: int, two_points: bool, steps: int) -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(intra_op)
     start = ordinary_network()
@@ -63,7 +64,7 @@ def ordinary_loop(clients: list[Examples], intra_op: int, two_points: bool) -> N
         network, previous = copy.deepcopy(start), copy.deepcopy(start)
         u = [torch.zeros_like(p) for p in network.parameters()]
         where = data.labels.nonzero().squeeze(1)
-        for _ in range(STEPS):
+        for _ in range(steps):
             chosen = where[torch.randint(len(where), (POSITIVES,))]
             any_ = torch.randint(len(data.labels), (OTHERS,))
             positives, others = (data.inputs[i].float() / 127.5 - 1 for i in (chosen, any_))
@@ -94,7 +95,8 @@ def main(quick: bool = False) -> None:
         for _ in range(CLIENTS)
     ]
     problem = AUPRC(Scores(cifar(SHAPE)), MARGIN)
-    plan = Plan(1, STEPS, POSITIVES, OTHERS)
+    steps = QUICK_STEPS if quick else STEPS
+    plan = Plan(1, steps, POSITIVES, OTHERS)
     default = torch.get_num_threads()
     (batch,) = steps_of(sample(problem, clients[0], rng, 1, POSITIVES, OTHERS), 1)
     oracle, x = Oracle(problem), problem.init(rng)
@@ -108,17 +110,17 @@ def main(quick: bool = False) -> None:
         timings = interleave(
             {
                 f"ordinary loop, {default} torch threads": (
-                    partial(ordinary_loop, clients, default, two_points),
-                    STEPS,
+                    partial(ordinary_loop, clients, default, two_points, steps),
+                    steps,
                 ),
-                "ordinary loop, 1 torch thread": (partial(ordinary_loop, clients, 1, two_points), STEPS),
-                "threads engine": (partial(threads.run, algorithm, problem, clients, plan), STEPS),
+                "ordinary loop, 1 torch thread": (partial(ordinary_loop, clients, 1, two_points, steps), steps),
+                "threads engine": (partial(threads.run, algorithm, problem, clients, plan), steps),
             },
             repetitions=2 if quick else 5,
         )
         report(f"One local step of 16 clients, {name}", timings, "ordinary loop, 1 torch thread", "step")
         # The very first step of Acc-FCSG-M has one point only.
-        gradients = (2 * STEPS - 1) / STEPS if two_points else 1
+        gradients = (2 * steps - 1) / steps if two_points else 1
         peak = report_peak("threads engine", int(CLIENTS * gradients * once), timings["threads engine"].median)
         kept[name] = {"step": as_rows(timings, "ordinary loop, 1 torch thread"), "share_of_peak": peak}
     keep("auprc", methods=kept)

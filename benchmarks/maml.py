@@ -24,17 +24,18 @@ from fedcso.problem import steps_of
 from fedcso.problems import MAML
 from fedcso.streams import stream
 
-CLIENTS, WAYS, QUERIES, STEPS, RATE = 16, 5, 15, 10, 0.4
+CLIENTS, WAYS, QUERIES, RATE = 16, 5, 15, 0.4
+STEPS, QUICK_STEPS = 10, 4
 
 
-def ordinary_loop(clients: list[torch.Tensor], intra_op: int) -> None:
+def ordinary_loop(clients: list[torch.Tensor], intra_op: int, steps: int) -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(intra_op)
     network = Conv4(WAYS)
     support_labels, query_labels = torch.arange(WAYS), torch.arange(WAYS).repeat_interleave(QUERIES)
     start = {name: p.detach() for name, p in network.named_parameters()}
     models = [start] * CLIENTS
-    for _ in range(STEPS):
+    for _ in range(steps):
         for n, data in enumerate(clients):
             chosen = torch.randperm(len(data))[:WAYS]
             images = data[chosen][:, torch.randperm(data.shape[1])].float().unsqueeze(2) / 255
@@ -55,13 +56,14 @@ def main(quick: bool = False) -> None:
     rng = stream(0, 0, 0)
     clients = [torch.randint(0, 256, (40, 20, 28, 28), generator=rng, dtype=torch.uint8) for _ in range(CLIENTS)]
     problem = MAML(Conv4(WAYS), WAYS, QUERIES, RATE)
-    plan = Plan(rounds=1, local_steps=STEPS, outer_batch=1, inner_batch=1)
+    steps = QUICK_STEPS if quick else STEPS
+    plan = Plan(rounds=1, local_steps=steps, outer_batch=1, inner_batch=1)
     default = torch.get_num_threads()
     timings = interleave(
         {
-            f"ordinary loop, {default} torch threads": (lambda: ordinary_loop(clients, default), STEPS),
-            "ordinary loop, 1 torch thread": (lambda: ordinary_loop(clients, 1), STEPS),
-            "threads engine": (lambda: threads.run(FCSG(0.1), problem, clients, plan), STEPS),
+            f"ordinary loop, {default} torch threads": (lambda: ordinary_loop(clients, default, steps), steps),
+            "ordinary loop, 1 torch thread": (lambda: ordinary_loop(clients, 1, steps), steps),
+            "threads engine": (lambda: threads.run(FCSG(0.1), problem, clients, plan), steps),
         },
         repetitions=2 if quick else 5,
     )

@@ -21,14 +21,15 @@ from fedcso.models.small_cnn import SmallCNN
 from fedcso.plan import Plan
 from fedcso.problems import Classification
 
-CLIENTS, LOCAL_STEPS, BATCH, ROUNDS = 16, 5, 32, 2
+CLIENTS, LOCAL_STEPS, BATCH = 16, 5, 32
+ROUNDS, QUICK_ROUNDS = 2, 1
 
 
-def ordinary_loop(clients: list[Examples], intra_op: int) -> None:
+def ordinary_loop(clients: list[Examples], intra_op: int, rounds: int) -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(intra_op)
     server = SmallCNN()
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         total = {name: torch.zeros_like(value) for name, value in server.state_dict().items()}
         for data in clients:
             model = copy.deepcopy(server)
@@ -50,13 +51,14 @@ def main(quick: bool = False) -> None:
         Examples(torch.randn(500 + 10 * n, 1, 28, 28), torch.randint(10, (500 + 10 * n,))) for n in range(CLIENTS)
     ]
     problem = Classification(SmallCNN())
-    plan = Plan(ROUNDS, LOCAL_STEPS, outer_batch=BATCH, evaluate_every=ROUNDS)
+    rounds = QUICK_ROUNDS if quick else ROUNDS
+    plan = Plan(rounds, LOCAL_STEPS, outer_batch=BATCH, evaluate_every=rounds)
     default = torch.get_num_threads()
     timings = interleave(
         {
-            f"ordinary loop, {default} torch threads": (lambda: ordinary_loop(clients, default), ROUNDS),
-            "ordinary loop, 1 torch thread": (lambda: ordinary_loop(clients, 1), ROUNDS),
-            "threads engine": (lambda: threads.run(FedAvg(), problem, clients, plan), ROUNDS),
+            f"ordinary loop, {default} torch threads": (lambda: ordinary_loop(clients, default, rounds), rounds),
+            "ordinary loop, 1 torch thread": (lambda: ordinary_loop(clients, 1, rounds), rounds),
+            "threads engine": (lambda: threads.run(FedAvg(), problem, clients, plan), rounds),
         },
         repetitions=2 if quick else 5,
     )

@@ -47,8 +47,12 @@ def read(
     description: str,
     arguments: list[str],
     extend: Callable[[Parser], None] = lambda parser: None,
+    usage: str = "",
 ) -> Config:
-    """A command line as a complete configuration; `--help` and mistakes end here."""
+    """A command line as a complete configuration; `--help` and mistakes end here.
+
+    `usage` is how the command is called, if not by its name and the problem's.
+    """
     if arguments[:1] in (["--help"], ["-h"]):
         arguments = ["invariant_logistic", "--help"]  # the options of a problem, to show some
     problem = _problem_of(arguments)
@@ -56,7 +60,7 @@ def read(
     summary, _, examples = description.partition("\n")
     parser = Parser(
         prog=f"fedcso {command} {problem}",
-        usage=f"fedcso {command} PROBLEM [options]   (here with the options of {problem})",
+        usage=f"{usage or f'fedcso {command} PROBLEM'} [options]   (here with the options of {problem})",
         description=summary,
         epilog=examples.strip(),
     )

@@ -187,3 +187,9 @@ def test_the_supervisor_starts_again_what_ended_and_ends_with_it(tmp_path):
     process.terminate()
     process.communicate()
     assert process.returncode == 0
+
+
+def test_help_says_how_init_is_called():
+    outcome = call("flower", "init", "--help")
+    assert outcome.code == FINE
+    assert outcome.out.startswith("usage: fedcso flower init FOLDER --problem PROBLEM [options]")

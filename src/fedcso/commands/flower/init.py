@@ -1,7 +1,7 @@
 """Write a ready Flower app for a problem, a method and some sites, with a page for the coordinator and one for a site.
 
 examples:
-  fedcso flower init trial --problem auprc --algorithm FCSG-M --sites 3
+  fedcso flower init trial --problem auprc --algorithm FCSG-M --sites 3 --rounds 5
   fedcso flower init hospitals --problem auprc --data sites --label y --sites berlin,oslo,rome --min-sites 2
   fedcso flower init own --problem examples/own_problem.py:task --hospitals 3 --sites 3
 options are those of `fedcso run` (see fedcso run auprc --help) and:
@@ -20,6 +20,8 @@ from fedcso.frugal import FULL, Frugal, spelled
 from fedcso.parser import Parser, UsageError
 from fedcso.specs import task_maker
 
+USAGE = "fedcso flower init FOLDER --problem PROBLEM"
+
 NOT_HERE = ("engine", "ranks", "track", "name", "checkpoint_rounds", "checkpoint_seconds")
 """Options of `fedcso run` that mean nothing over real sites."""
 
@@ -27,7 +29,7 @@ NOT_HERE = ("engine", "ranks", "track", "name", "checkpoint_rounds", "checkpoint
 def main(arguments: list[str]) -> int:
     """Check everything, then write."""
     folder, rest = _folder(arguments)
-    config = settings.read("flower", str(__doc__), rest, _add_options)
+    config = settings.read("flower", str(__doc__), rest, _add_options, USAGE)
     config = {name: value for name, value in config.items() if name not in NOT_HERE}
     federation = Federation(**{name: config[name] for name in OPTIONS})
     federation.check(settings.plan_of(config))
