@@ -6,16 +6,12 @@ Beside them: what drawing the samples alone takes, which no engine can save.
 """
 
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
-from statistics import median
-from typing import Any
 
 from benchmarks.invariant_logistic import CLIENTS, LOCAL_STEPS, MOMENTA, RATES, SEEDS, ordinary_loop
 from benchmarks.results import keep
-from benchmarks.timing import MEASURES_ITSELF, as_rows, describe_machine, interleave, report
+from benchmarks.timing import MEASURES_ITSELF, Alternatives, as_rows, describe_machine, interleave, middle_round, report
 from fedcso.algorithms import FCSGM
 from fedcso.engines import compiled, stacked
 from fedcso.estimator import plain
@@ -38,13 +34,6 @@ def draw(problem: InvariantLogistic, seeds: Sequence[int]) -> None:
             stack([plain.draw(problem, client, rng, STEPS, 1, INNER).batch for rng, client in rows], axis=1)
 
 
-def seconds_per_step(play: Callable[..., object]) -> float:
-    """Of a run's middle round: some of the others compile, or keep x for the output."""
-    ends: list[float] = []
-    play(on_round=lambda progress: ends.append(time.perf_counter()))
-    return median(after - before for before, after in pairwise(ends)) / STEPS
-
-
 def main(quick: bool = False) -> None:
     describe_machine()
     problem = InvariantLogistic()
@@ -52,7 +41,7 @@ def main(quick: bool = False) -> None:
     plan = Plan(ROUNDS, STEPS, inner_batch=INNER, evaluate_every=ROUNDS)
     grid = [FCSGM(rate, momentum) for rate in RATES for momentum in MOMENTA]
     runs = len(grid) * len(SEEDS)
-    work: dict[str, tuple[Callable[[], Any], float]] = {
+    work: Alternatives = {
         "ordinary loop": (partial(ordinary_loop, problem, 2, 0.1, INNER), 2 * LOCAL_STEPS),
         "drawing alone": (partial(draw, problem, SEEDS[:1]), ROUNDS * STEPS),
         f"drawing alone, grid of {runs}": (partial(draw, problem, SEEDS), ROUNDS * STEPS),
@@ -60,7 +49,7 @@ def main(quick: bool = False) -> None:
     for name, engine in (("stacked", stacked.run_grid), ("compiled", compiled.run_grid)):
         for label, settings, seeds in ((name, [FCSGM()], SEEDS[:1]), (f"{name}, grid of {runs}", grid, SEEDS)):
             play = partial(engine, settings, problem, clients, plan, seeds)
-            work[label] = (partial(seconds_per_step, play), MEASURES_ITSELF)
+            work[label] = (partial(middle_round, play, STEPS), MEASURES_ITSELF)
     timings = interleave(work, repetitions=2 if quick else 5)
     report("One step of 16 clients, FCSG-M, m = 1", timings, "ordinary loop", "step")
     loop = timings["ordinary loop"].median

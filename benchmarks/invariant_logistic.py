@@ -2,22 +2,25 @@
 
     python -m benchmarks.invariant_logistic
 
-The usual research layout, a process for each client, is timed as well (`benchmarks.gloo_processes`). The ordinary loop
-is what one writes first: for each setting, seed, step and client draw a sample, call
-`backward`, take a step; average after every q steps. Its time for Figure 1's whole grid is that of one
-setting times the number of settings and seeds, because it does them one after the other.
+Both engines for small models take part, `stacked` and `compiled` (which needs a C++ compiler; the time of compiling is
+left out; not in the quick mode). The usual research layout, a process for each client, is timed as well (`benchmarks.gloo_processes`). The
+ordinary loop is what one writes first: for each setting, seed, step and client draw a sample, call `backward`, take a
+step; average after every q steps. Its time for Figure 1's whole grid is that of one setting times the number of
+settings and seeds, because it does them one after the other.
 """
 
 import sys
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 
 from benchmarks.gloo_processes import seconds_per_step
 from benchmarks.results import keep
-from benchmarks.timing import MEASURES_ITSELF, as_rows, describe_machine, interleave, report
+from benchmarks.timing import MEASURES_ITSELF, Alternatives, as_rows, describe_machine, interleave, middle_round, report
+from fedcso.algorithm import Algorithm
 from fedcso.algorithms import FCSG, FCSGM
-from fedcso.engines import reference, stacked
+from fedcso.engines import compiled, reference, stacked
 from fedcso.plan import Plan
 from fedcso.problems import InvariantLogistic
 
@@ -65,14 +68,26 @@ def main(quick: bool = False) -> None:
     few, many = 2, 20
     settings = len(RATES) * (1 + len(MOMENTA)) * len(SEEDS)
 
+    every: list[list[Algorithm]] = [
+        [FCSG(rate) for rate in RATES],
+        [FCSGM(rate, momentum) for rate in RATES for momentum in MOMENTA],
+    ]
+
     def grid() -> None:
-        stacked.run_grid([FCSG(rate) for rate in RATES], problem, clients, plan(many), SEEDS)
-        both = [FCSGM(rate, momentum) for rate in RATES for momentum in MOMENTA]
-        stacked.run_grid(both, problem, clients, plan(many), SEEDS)
+        for method in every:
+            stacked.run_grid(method, problem, clients, plan(many), SEEDS)
+
+    def compiled_steps(grids: list[list[Algorithm]], seeds: tuple[int, ...]) -> float:
+        plays = [partial(compiled.run_grid, method, problem, clients, plan(many), seeds) for method in grids]
+        return sum(middle_round(play, LOCAL_STEPS) for play in plays)
 
     def processes() -> float:
         return seconds_per_step(CLIENTS, few, LOCAL_STEPS, INNER)
 
+    with_compiler: Alternatives = {
+        "compiled, FCSG-M": (lambda: compiled_steps([[FCSGM()]], SEEDS[:1]), MEASURES_ITSELF),
+        f"compiled, grid of {settings}": (lambda: compiled_steps(every, SEEDS), MEASURES_ITSELF),
+    }
     timings = interleave(
         {
             "16 gloo processes, FCSG-M": (processes, MEASURES_ITSELF),
@@ -88,24 +103,32 @@ def main(quick: bool = False) -> None:
                 many * LOCAL_STEPS,
             ),
             f"stacked, grid of {settings}": (grid, many * LOCAL_STEPS),
-        },
+        }
+        | ({} if quick else with_compiler),
         repetitions=2 if quick else 5,
     )
     report("One step of 16 clients, one setting", timings, "ordinary loop, FCSG", "step")
     one = {name: timings[f"ordinary loop, {name}"].median for name in ("FCSG", "FCSG-M")}
     loop = len(SEEDS) * len(RATES) * (one["FCSG"] + len(MOMENTA) * one["FCSG-M"])
-    ours = timings[f"stacked, grid of {settings}"].median
+    engines = ["stacked"] if quick else ["stacked", "compiled"]
+    ours = {name: timings[f"{name}, grid of {settings}"].median for name in engines}
+    in_processes = timings["16 gloo processes, FCSG-M"].median
     print(
         f"\nFigure 1's grid for one (m, σ₂): {len(RATES)} learning rates × (FCSG + {len(MOMENTA)} momenta of "
-        f"FCSG-M) × {len(SEEDS)} seeds × {CLIENTS} clients, one step\n  ordinary loop {1e3 * loop:.1f} ms "
-        f"(= {settings} × one setting), stacked {1e3 * ours:.2f} ms: {loop / ours:.0f} times faster"
+        f"FCSG-M) × {len(SEEDS)} seeds × {CLIENTS} clients, one step\n"
+        f"  ordinary loop {1e3 * loop:.0f} ms, 16 processes {1e3 * settings * in_processes:.0f} ms "
+        f"(= {settings} × one setting)"
     )
-    processes_grid = settings * timings["16 gloo processes, FCSG-M"].median
-    print(f"  16 processes {1e3 * processes_grid:.0f} ms: stacked is {processes_grid / ours:.0f} times faster")
+    for name, seconds in ours.items():
+        one_setting = in_processes / timings[f"{name}, FCSG-M"].median
+        print(
+            f"  {name} {1e3 * seconds:.2f} ms: {loop / seconds:.0f} times faster than the loop, "
+            f"{settings * in_processes / seconds:.0f} than the processes; one setting {one_setting:.0f}"
+        )
     keep(
         "invariant_logistic",
         step=as_rows(timings, "ordinary loop, FCSG"),
-        grid={"settings": settings, "loop": loop, "processes": processes_grid, "stacked": ours},
+        grid={"settings": settings, "loop": loop, "processes": settings * in_processes, **ours},
     )
 
 

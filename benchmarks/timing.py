@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -34,7 +35,11 @@ MEASURES_ITSELF = 0.0
 """For work that takes long to set up: it returns the seconds a unit took, and warms up by itself."""
 
 
-def interleave(alternatives: dict[str, tuple[Callable[[], Any], float]], repetitions: int = 5) -> dict[str, Timing]:
+Alternatives = dict[str, tuple[Callable[[], Any], float]]
+"""By name: some work, and how many units of it that is."""
+
+
+def interleave(alternatives: Alternatives, repetitions: int = 5) -> dict[str, Timing]:
     """Time each (function, units of work it does) in turns; the first, warming turn is left out."""
     seconds: dict[str, list[float]] = {name: [] for name in alternatives}
     for turn in range(repetitions + 1):
@@ -47,6 +52,13 @@ def interleave(alternatives: dict[str, tuple[Callable[[], Any], float]], repetit
             if turn:
                 seconds[name].append(elapsed)
     return {name: Timing(name, values) for name, values in seconds.items()}
+
+
+def middle_round(play: Callable[..., object], local_steps: int) -> float:
+    """Seconds a step of a run's middle round: some of the others compile, or keep x for the output."""
+    ends: list[float] = []
+    play(on_round=lambda progress: ends.append(time.perf_counter()))
+    return statistics.median(after - before for before, after in pairwise(ends)) / local_steps
 
 
 def report(title: str, timings: dict[str, Timing], baseline: str, unit: str) -> None:
