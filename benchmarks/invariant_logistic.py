@@ -2,11 +2,11 @@
 
     python -m benchmarks.invariant_logistic
 
-Both engines for small models take part, `stacked` and `compiled` (which needs a C++ compiler; the time of compiling is
-left out; not in the quick mode). The usual research layout, a process for each client, is timed as well (`benchmarks.gloo_processes`). The
-ordinary loop is what one writes first: for each setting, seed, step and client draw a sample, call `backward`, take a
-step; average after every q steps. Its time for Figure 1's whole grid is that of one setting times the number of
-settings and seeds, because it does them one after the other.
+Both engines for small models take part, `stacked` and `compiled` (which needs a C++ compiler; the time of compiling
+is left out; not in the quick mode). The usual research layout, a process for each client, is timed as well
+(`benchmarks.gloo_processes`). The ordinary loop is what one writes first: for each setting, seed, step and client
+draw a sample, call `backward`, take a step; average after every q steps. Its time for Figure 1's whole grid is that
+of one setting times the number of settings and seeds, because it does them one after the other.
 """
 
 import sys

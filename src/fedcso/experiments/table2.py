@@ -44,7 +44,7 @@ def settings(quick: bool) -> Config:
         "sigmoid": {"digits": True, "mnist": True, "cifar10": False},
         "margin": {"digits": 0.5, "mnist": 0.5, "cifar10": 1.0},
         "rounds": {"digits": 40, "mnist": 15, "cifar10": 30},
-        "long_rounds": {"digits": 0, "mnist": 80, "cifar10": 400},
+        "long_rounds": {"digits": 0, "mnist": 80, "cifar10": 300},
         "trial_rounds": {"digits": 0, "mnist": 5, "cifar10": 12},
         "seeds": [0, 1, 2],
         "trial_seed": 1000,
