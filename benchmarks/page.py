@@ -51,7 +51,8 @@ MUCH = 0.1
 def machine(result: dict[str, Any]) -> str:
     """What some numbers were measured on, in a line."""
     found = result["machine"]
-    busy = f" Others used {found['busy']:.0%} of the machine." if found["busy"] > MUCH else ""
+    share = found.get("busy", 0.0)  # not looked for in older results
+    busy = f" Others used {share:.0%} of the machine." if share > MUCH else ""
     return (
         f"*{found['processor']}, {found['cores']} cores, torch {found['torch']}, Python {found['python']}; "
         f"{result['measured']}.{busy}*"
