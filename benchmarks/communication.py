@@ -19,7 +19,7 @@ from fedcso.specs import build
 from fedcso.trace import Trace
 
 TARGET = 0.9
-STEPS = 2000
+STEPS, QUICK_STEPS = 2000, 1000
 METHODS = ["FedAvg", "FCSG", "FCSG-M", "Acc-FCSG-M", "SCAFFOLD"]
 WAYS = ["full", "bfloat16", "inferred"]
 
@@ -39,7 +39,7 @@ def main(quick: bool = False) -> None:
         for name in METHODS:
             for way in WAYS if name in ("FCSG-M", "Acc-FCSG-M") else WAYS[:1]:
                 options = {"learning_rate": 0.05} | ({"send_u": way} if way != "full" else {})
-                rounds = STEPS // q
+                rounds = (QUICK_STEPS if quick else STEPS) // q
                 plan = Plan(rounds, q, inner_batch=10, evaluate_every=max(1, rounds // 100))
                 trace = simulation.run(
                     build(ALGORITHMS[name], options), task.problem, task.clients, plan, test=task.test
