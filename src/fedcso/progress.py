@@ -1,5 +1,6 @@
 """What a person sees while a run goes on: a bar on a terminal, now and then a plain line elsewhere."""
 
+import logging
 import sys
 import time
 from types import TracebackType
@@ -11,6 +12,7 @@ from rich.progress import Progress as Bars
 
 NOTICE = 25
 """A level of the log between info and warning: nothing is wrong, but a person should see why it takes a while."""
+logging.addLevelName(NOTICE, "NOTICE")
 
 PLAIN_SECONDS = 3.0
 VISIBLE = 6
