@@ -29,7 +29,7 @@ from fedcso.problems.scores import Scores
 from fedcso.streams import stream
 
 CLIENTS, POSITIVES, OTHERS, MARGIN, RATE, MOMENTUM = 16, 8, 32, 0.5, 0.1, 0.5
-STEPS, QUICK_STEPS = 10, 4
+STEPS, QUICK_STEPS = 10, 3
 SHAPE = torch.Size((3, 32, 32))
 
 

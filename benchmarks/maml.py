@@ -25,7 +25,7 @@ from fedcso.problems import MAML
 from fedcso.streams import stream
 
 CLIENTS, WAYS, QUERIES, RATE = 16, 5, 15, 0.4
-STEPS, QUICK_STEPS = 10, 4
+STEPS, QUICK_STEPS = 10, 3
 
 
 def ordinary_loop(clients: list[torch.Tensor], intra_op: int, steps: int) -> None:
