@@ -51,11 +51,13 @@ MUCH = 0.1
 def machine(result: dict[str, Any]) -> str:
     """What some numbers were measured on, in a line."""
     found = result["machine"]
-    share = found.get("busy", 0.0)  # not looked for in older results
-    busy = f" Others used {share:.0%} of the machine." if share > MUCH else ""
+    busy = f" Others used {found['busy']:.0%} of the machine." if found.get("busy", 0) > MUCH else ""
+    if "load" in found:  # older results: what others did can't be told from what the benchmark did itself
+        busy = f" The load was {found['load']}, its own included."
+    turns = " Quick: two turns." if found.get("quick") else ""
     return (
         f"*{found['processor']}, {found['cores']} cores, torch {found['torch']}, Python {found['python']}; "
-        f"{result['measured']}.{busy}*"
+        f"{result['measured']}.{busy}{turns}*"
     )
 
 

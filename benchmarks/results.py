@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "commit": git_commit(),
         "busy": round(busy(), 2),
+        "quick": "--quick" in sys.argv,
     }
 
 
