@@ -10,7 +10,8 @@ from fedcso.datasets.examples import Examples
 from fedcso.datasets.imbalance import binarise, thin_positives
 from fedcso.datasets.partition import partition, pathological, thirds
 from fedcso.datasets.rows import share
-from fedcso.errors import InvalidValue, UnknownName, require
+from fedcso.datasets.versions import Variation
+from fedcso.errors import InvalidValue, UnknownName, require, require_count
 
 if TYPE_CHECKING:  # pandas takes long to load
     from fedcso.datasets.preparation import Preparation
@@ -32,6 +33,8 @@ class Sites(NamedTuple):
     """Makes the same numbers of new rows of a table."""
     positive_rate: float | None = None
     """The share of positives over all sites, where these are not all."""
+    variation: Variation = Variation()
+    """Which versions of a picture are trained on."""
 
 
 def load_sites(
@@ -43,6 +46,8 @@ def load_sites(
     alpha: float = 0.0,
     classes: int = 0,
     removed: float = 0.8,
+    mirrored: bool = False,
+    moved: int = 0,
     data_seed: int = 0,
     agreement: str = "",
 ) -> Sites:
@@ -57,15 +62,23 @@ def load_sites(
         alpha: built-in data, Dirichlet concentration of the classes per site; small is unlike, 0 means alike (IID)
         classes: built-in data, how many of the classes each site has, if not all (a pathological split)
         removed: built-in data, the share of the training positives that is left out
+        mirrored: pictures, train also on what is seen of them in a mirror
+        moved: pictures, train also on them moved by up to so many pixels
         data_seed: decides the splits and who holds what
         agreement: in a federation of real sites, the file with what they agreed on; data is then one site's own table
     """
+    require_count("moved", moved, least=0)
+    variation = Variation(mirrored, moved)
+    if variation.each > 1 and data not in IMAGES:
+        name, value = ("moved", moved) if moved else ("mirrored", mirrored)
+        raise InvalidValue(name, value, f"{type(value)()} for data other than pictures ({', '.join(IMAGES)})")
     if agreement:
         from fedcso.datasets.agreement import agreed_sites
 
         return agreed_sites(data, label, positive, agreement, data_seed)
     if data in DATASETS or data in IMAGES:
-        return _built_in(data, positive, clients, alpha, classes, removed, data_seed)
+        sites = _built_in(data, positive, clients, alpha, classes, removed, data_seed)
+        return sites._replace(variation=variation)
     if not Path(data).suffix and not Path(data).exists():
         raise UnknownName("data", data, [*DATASETS, *IMAGES, "FILE.csv", "FILE.parquet", "FILE.npz", "FOLDER"])
     require("label", label, bool, "the name of a column, which your own data need")

@@ -100,6 +100,15 @@ def _surrogates(config: Config) -> str:
     return "; ".join(f"{data}: {kind} scores, margin {config['margin'][data]}" for data, kind in kinds.items())
 
 
+def _versions(config: Config) -> str:
+    varied = [data for data in config["data"] if config["mirrored"][data] or config["moved"][data]]
+    return "".join(
+        f" Training pictures of {data} are shown {'mirrored and ' * config['mirrored'][data]}moved by up to "
+        f"{config['moved'][data]} pixels, drawn at random, to all methods."
+        for data in varied
+    )
+
+
 def about(config: Config, each: int) -> About:
     """What was done; `each` method had that many trials."""
     return About(
@@ -113,7 +122,8 @@ def about(config: Config, each: int) -> About:
         "positive itself counted among its inner samples, learning rates that fall along half a cosine (CODA+: by its "
         "stages). FedAvg also with both classes weighted alike. The best FCSG method and the best of the others, by "
         "validation, run once more for longer.",
-        data=f"{', '.join(config['data'])}; a tenth of the training data, not thinned, for validation.",
+        data=f"{', '.join(config['data'])}; a tenth of the training data, not thinned, for validation."
+        + _versions(config),
         hyper_parameters=f"Rates {config['rates']}, clipping {config['clip']} (0: none), momentum "
         f"{config['momentum']}, proximity {config['proximity']}; {each} trials for each method and data set of "
         f"{config['trial_rounds']} rounds by validation average precision with seed {config['trial_seed']}; reported "

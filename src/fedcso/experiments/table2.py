@@ -43,8 +43,11 @@ def settings(quick: bool) -> Config:
         "inner_batch": 32,
         "sigmoid": {"digits": True, "mnist": True, "cifar10": False},
         "margin": {"digits": 0.5, "mnist": 0.5, "cifar10": 1.0},
+        # A digit in a mirror is another digit, or none.
+        "mirrored": {"digits": False, "mnist": False, "cifar10": True},
+        "moved": {"digits": 0, "mnist": 0, "cifar10": 2},
         "rounds": {"digits": 40, "mnist": 15, "cifar10": 30},
-        "long_rounds": {"digits": 0, "mnist": 80, "cifar10": 300},
+        "long_rounds": {"digits": 0, "mnist": 80, "cifar10": 350},
         "trial_rounds": {"digits": 0, "mnist": 5, "cifar10": 12},
         "seeds": [0, 1, 2],
         "trial_seed": 1000,
@@ -108,8 +111,8 @@ def carry_out(folder: RunFolder) -> int:
 
 
 def _task(config: Config, data: str, what: Method) -> Task:
-    surrogate = {name: config[name][data] for name in ("margin", "sigmoid")}
-    options = dict(what.options) | (surrogate if what.problem == "auprc" else {})
+    names = ("mirrored", "moved", "margin", "sigmoid") if what.problem == "auprc" else ("mirrored", "moved")
+    options = dict(what.options) | {name: config[name][data] for name in names}
     return PROBLEMS[what.problem](data=data, clients=config["clients"], removed=config["removed"], **options)
 
 

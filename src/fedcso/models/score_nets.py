@@ -39,14 +39,6 @@ def mnist(shape: torch.Size) -> nn.Module:
     )
 
 
-class Centred(nn.Module):
-    """Brightness from 0 to 1 becomes one with mean 0 and spread 1, about."""
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """The same pictures."""
-        return 4 * images - 2
-
-
 class HeConv2d(nn.Conv2d):
     """A convolution that starts as He et al. (2015) have it, for layers with ReLU."""
 
@@ -77,7 +69,7 @@ def cifar(shape: torch.Size) -> nn.Module:
     for i in range(3):
         blocks += [HeConv2d(channels[i], channels[i + 1], 3, padding=1), nn.MaxPool2d(2), nn.ReLU()]
     return nn.Sequential(
-        *(Centred(), *blocks, nn.Flatten()),
+        *(*blocks, nn.Flatten()),
         *(HeLinear(1024, 512), nn.ReLU(), HeLinear(512, 64), nn.ReLU(), HeLinear(64, 1)),
     )
 

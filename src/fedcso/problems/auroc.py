@@ -6,6 +6,9 @@ h is the score in [0, 1], p the share of positives over all clients, a and b the
 y the dual variable. x = {"primal": {"w", "a", "b"}, "dual": y}; the dual enters through `ascend`, so that descent on
 all leaves is ascent on it.
 
+a and b start at ½, the mean scores of a network that knows nothing yet. From 0 the squares pull ALL scores down before
+anything is learned, and where the network learns slowly the sigmoid is dead by then.
+
 Reference: Ying, Wen, Lyu, Stochastic Online AUC Maximization, NeurIPS 2016.
 """
 
@@ -39,9 +42,9 @@ class AUROC(Ordinary):
         require_fraction("positive_rate", self.positive_rate)
 
     def init(self, rng: torch.Generator) -> Tree:
-        """The network's own initialisation, everything else 0."""
+        """The network's own initialisation; a = b = ½, y = 0."""
         w = self.scores.network.init(rng)
-        a, b, dual = leaves(w)[0].new_zeros(3)
+        a, b, dual = leaves(w)[0].new_tensor([0.5, 0.5, 0.0])
         return {"primal": {"w": w, "a": a, "b": b}, "dual": dual}
 
     def losses(self, x: Tree, xi: Examples) -> torch.Tensor:

@@ -114,4 +114,5 @@ def task_of_sites(problem: Problem, sites: Sites, train_on: str) -> Task:
     ]
     test = ByClient(pooled(sites.test), sites.test, sites.names)
     files = {"preparation.json": sites.preparation.to_json()} if sites.preparation else {}
-    return Task(problem, train, test, pooled(sites.validation), names, notes, files)
+    clients = [sites.variation.of(data) for data in train]
+    return Task(problem, clients, test, pooled(sites.validation), names, notes, files)
