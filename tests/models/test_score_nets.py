@@ -6,6 +6,7 @@ from torch import nn
 
 from fedcso.errors import InvalidValue, UnknownName
 from fedcso.models.score_nets import FITTING, HIDDEN, NETS, cifar, linear, mlp, mnist, net_for
+from fedcso.problems.scores import Scores
 
 MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
 
@@ -65,6 +66,16 @@ def test_the_network_for_cifar_starts_with_scores_that_tell_pictures_apart():
                     kind.reset_parameters(layer)
             spread[name] = network(torch.rand(64, *CIFAR)).std().item()
     assert spread["ours"] > 0.1 > 10 * spread["torch's"]
+
+
+def test_the_network_for_cifar_starts_with_scores_that_a_sigmoid_can_tell_apart():
+    """Regression: pictures were centred twice, and all first scores were around 12."""
+    patches = torch.randint(256, (64, 3, 4, 4), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    pictures = patches.repeat_interleave(8, -1).repeat_interleave(8, -2)
+    scores = Scores(cifar(torch.Size(CIFAR)))
+    starts = [scores.network.init(torch.Generator().manual_seed(seed)) for seed in range(5)]
+    sizes = [scores.logits(x, pictures).abs().mean().item() for x in starts]
+    assert sum(sizes) / len(sizes) < 2  # it was 5.4
 
 
 def test_between_any_two_layers_there_is_a_nonlinearity():

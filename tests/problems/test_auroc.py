@@ -1,5 +1,7 @@
 """AUROC as a min-max problem: the objective by hand, who descends and who ascends, and its saddle point."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -21,6 +23,17 @@ W = torch.tensor([0.6, -0.4, 0.9, 0.2], dtype=torch.float64)
 A, B, Y = (torch.tensor(value, dtype=torch.float64) for value in (0.7, 0.2, -0.4))
 P = 0.3
 ORACLE = Oracle(AUROC(Scores(linear()), P))
+
+
+class Shifted(Scores):
+    """Scores that all go up together."""
+
+    def __init__(self, model, by):
+        super().__init__(model)
+        object.__setattr__(self, "by", by)
+
+    def logits(self, x, inputs):
+        return super().logits(x, inputs) + self.by
 
 
 def point(w=W, a=A, b=B, y=Y):
@@ -102,12 +115,25 @@ def test_its_value_there_is_the_squared_loss_of_all_pairs():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_everything_starts_at_zero_but_the_network_and_in_its_precision(dtype):
+def test_means_start_at_a_half_and_the_dual_at_zero_in_the_networks_precision(dtype):
     network = linear().to(dtype)
     x = AUROC(Scores(network), P).init(stream(0, 0, 0))
     assert {leaf.dtype for leaf in leaves(x)} == {dtype}
-    assert [x["primal"]["a"].item(), x["primal"]["b"].item(), x["dual"].item()] == [0.0, 0.0, 0.0]
+    assert [x["primal"]["a"].item(), x["primal"]["b"].item(), x["dual"].item()] == [0.5, 0.5, 0.0]
     assert_close(x["primal"]["w"], Scores(network).network.init(stream(0, 0, 0)), tolerance=0.0)
+
+
+def test_a_network_that_knows_nothing_is_not_pulled_down_as_a_whole():
+    """Regression: from a = b = 0 all scores fell together until the sigmoid was dead, and CODA+ stood still."""
+    problem = AUROC(Scores(linear()), float(DATA.labels.double().mean()))
+    x = problem.init(stream(0, 0, 0))
+    pulls = {}
+    for mean in (0.0, 0.5):
+        x["primal"] |= {"w": as_model(0 * W), "a": x["primal"]["a"] * 0 + mean, "b": x["primal"]["b"] * 0 + mean}
+        common = torch.zeros((), dtype=torch.float64, requires_grad=True)
+        losses = replace(problem, scores=Shifted(problem.scores.model, common)).losses(x, DATA)
+        (pulls[mean],) = torch.autograd.grad(losses.mean(), common)
+    assert abs(pulls[0.5]) < 1e-12 < 1e-2 < pulls[0.0]
 
 
 def test_the_network_is_what_is_judged_ranked_and_delivered():

@@ -1,8 +1,9 @@
 """Mirrored and moved pictures: more to learn from the same data.
 
-A picture that is moved by a few pixels, or seen in a mirror, shows the same thing. `Versions` stands for all versions of
-a client's pictures and holds the pictures once: version v of picture i has the number i·V + v, and is made when it is
-asked for. Whoever draws numbers at random thereby draws pictures and versions at random, and need not know of either.
+A picture that is moved by a few pixels, or seen in a mirror, shows the same thing. `Versions` stands for all versions
+of a client's pictures and holds the pictures once: version v of picture i has the number i·V + v, and is made when it
+is asked for. Whoever draws numbers at random thereby draws pictures and versions at random, and need not know of
+either.
 """
 
 from typing import Any, NamedTuple, cast
@@ -65,5 +66,4 @@ class Versions:
         columns = (torch.arange(width) - right[..., None]).clamp(0, width - 1)
         columns = torch.where(mirrored[..., None], width - 1 - columns, columns)
         pixels = (rows[..., :, None] * width + columns[..., None, :]).flatten(-2).unsqueeze(-2)
-        taken = pictures.flatten(-2).gather(-1, pixels.expand(*which.shape, channels, -1))
-        return taken.unflatten(-1, (height, width))
+        return pictures.flatten(-2).gather(-1, pixels.expand(*which.shape, channels, -1)).reshape(pictures.shape)
