@@ -129,6 +129,12 @@ def test_quick_is_of_embedded_data_and_tries_nothing():
         assert whole["rounds"][data] < whole["long_rounds"][data]
 
 
+def test_the_report_says_which_versions_of_pictures_all_methods_saw():
+    said = rare_positives.about(table2.settings(quick=False), 7).data
+    assert "pictures of cifar10 are shown mirrored and moved by up to 2 pixels" in said
+    assert "pictures of mnist" not in said
+
+
 def test_without_a_choice_nothing_is_tried(tmp_path, monkeypatch):
     config = table2.settings(True) | TINY | {"trial_turns": 0, "rates": [0.3], "long_rounds": {"digits": 0}}
     monkeypatch.setitem(EXPERIMENTS, "table2", EXPERIMENTS["table2"]._replace(settings=lambda quick: config))
