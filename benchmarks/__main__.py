@@ -14,7 +14,10 @@ import time
 
 from benchmarks import page
 
-SUITE = ["invariant_logistic", "compiled", "maml", "auprc", "threads", "communication", "many_clients", "operators"]
+SUITE = [
+    *("invariant_logistic", "compiled", "maml", "auprc", "threads"),
+    *("communication", "many_clients", "operators", "attempts"),
+]
 
 
 def main(arguments: list[str]) -> None:

@@ -1,0 +1,112 @@
+"""Other ways to compute the gradient of W3's network, each against the way fedcso does it.
+
+    python -m benchmarks.attempts
+
+One client, one thread, the CIFAR network, 40 pictures. All ways give the same gradient, which is checked first.
+"""
+
+import sys
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.func import functional_call
+
+from benchmarks.results import keep
+from benchmarks.timing import Alternatives, as_rows, describe_machine, interleave, report
+from fedcso.models.functional import Functional
+from fedcso.models.score_nets import cifar
+from fedcso.tree import Tree, leaves, map_leaves
+from fedcso.workers import keep_freed_memory, one_thread
+
+PICTURES, PORTION = 40, 10
+USUAL = "as fedcso does it"
+Forward = Callable[[Tree, torch.Tensor], torch.Tensor]
+
+
+class AsMatrixProduct(nn.Conv2d):
+    """A convolution as one matrix product of its kernels and all patches of the pictures."""
+
+    def forward(self, pictures: torch.Tensor) -> torch.Tensor:
+        """Features of the pictures, which stay as large as they are."""
+        patches = F.unfold(pictures, self.kernel_size, padding=self.kernel_size[0] // 2).transpose(1, 2)
+        assert self.bias is not None
+        found = patches @ self.weight.flatten(1).t() + self.bias
+        return found.transpose(1, 2).reshape(len(pictures), -1, *pictures.shape[-2:])
+
+
+def network() -> nn.Sequential:
+    module = cifar(torch.Size((3, 32, 32)))
+    assert isinstance(module, nn.Sequential)
+    return module
+
+
+def in_portions() -> Forward:
+    """The convolutions on a few pictures at a time, whose features stay in the nearest cache."""
+    module = network()
+    end = next(place for place, layer in enumerate(module) if isinstance(layer, nn.Flatten)) + 1
+    convolutions, rest = Functional(module[:end]), Functional(module[end:])
+
+    def forward(x: Tree, pictures: torch.Tensor) -> torch.Tensor:
+        kernels = {name: leaf for name, leaf in x.items() if int(name.split(".")[0]) < end}
+        others = {name: leaf for name, leaf in x.items() if name not in kernels}
+        features = [convolutions.apply(kernels, some) for some in torch.split(pictures, PORTION)]
+        return rest.apply(others, torch.cat(features))
+
+    return forward
+
+
+def first_as_matrix_product() -> Forward:
+    module = network()
+    module[0] = AsMatrixProduct(3, 16, 3, padding=1)
+    return Functional(module).apply
+
+
+def relu_before_pooling() -> Forward:
+    """The usual order, with four times as many ReLUs."""
+    layers = list(network())
+    for place in [place for place, layer in enumerate(layers) if isinstance(layer, nn.MaxPool2d)]:
+        layers[place], layers[place + 1] = layers[place + 1], layers[place]
+    return Functional(nn.Sequential(*layers)).apply
+
+
+def channels_first() -> Forward:
+    module = network()
+    return lambda x, pictures: functional_call(module, x, (pictures,))
+
+
+def gradient(forward: Forward, x: Tree, pictures: torch.Tensor) -> list[torch.Tensor]:
+    return list(torch.autograd.grad(forward(x, pictures).square().mean(), leaves(x)))
+
+
+def main(quick: bool = False) -> None:
+    describe_machine()
+    keep_freed_memory()
+    usual = Functional(network())
+    x = map_leaves(torch.Tensor.requires_grad_, usual.init(torch.Generator().manual_seed(0)))
+    pictures = torch.randn(PICTURES, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+    ways: dict[str, Forward] = {
+        USUAL: usual.apply,
+        "channels first in memory": channels_first(),
+        "ReLU before pooling": relu_before_pooling(),
+        f"convolutions {PORTION} pictures at a time": in_portions(),
+        "first convolution as matrix product": first_as_matrix_product(),
+    }
+    if not quick:  # compiling takes half a minute
+        ways["compiled (torch.compile)"] = torch.compile(usual.apply, dynamic=False)
+    with one_thread():
+        expected = gradient(usual.apply, x, pictures)
+        work: Alternatives = {}
+        for name, forward in ways.items():
+            for found, wanted in zip(gradient(forward, x, pictures), expected, strict=True):
+                torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4)
+            times = 5 if quick else 20
+            work[name] = (lambda f=forward, n=times: [gradient(f, x, pictures) for _ in range(n)], times)  # type: ignore[misc]
+        timings = interleave(work, repetitions=2 if quick else 7)
+    report("The gradient of W3's network at one client, one thread", timings, USUAL, "gradient")
+    keep("attempts", gradient=as_rows(timings, USUAL))
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv)
