@@ -28,7 +28,7 @@ def write() -> Path:
         lstrip_blocks=True,
         autoescape=False,
     )
-    environment.globals |= {"timings": timings, "machine": machine}
+    environment.globals |= {"timings": timings, "machine": machine, "ratio": ratio}
     text = environment.get_template("performance.md.jinja").render(measured=measured)
     target = DOCS / "performance.md"
     atomic.write(target, text.rstrip() + "\n")
@@ -39,9 +39,19 @@ def timings(rows: Sequence[dict[str, Any]], unit: str) -> str:
     """A table of medians with their spread."""
     lines = [f"| | median {unit} | fastest … slowest | times faster |", "| --- | ---: | ---: | ---: |"]
     for row in rows:
-        spread = f"{1e3 * row['fastest']:.3g} … {1e3 * row['slowest']:.3g} ms"
-        lines.append(f"| {row['name']} | {1e3 * row['median']:.3g} ms | {spread} | {row['times_faster']:.1f}× |")
+        spread = f"{_milliseconds(row['fastest'])} … {_milliseconds(row['slowest'])} ms"
+        lines.append(f"| {row['name']} | {_milliseconds(row['median'])} ms | {spread} | {row['times_faster']:.1f}× |")
     return "\n".join(lines)
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1e3 * seconds:.3g}" if seconds < 1 else f"{1e3 * seconds:,.0f}"
+
+
+def ratio(rows: Sequence[dict[str, Any]], ours: str, theirs: str) -> float:
+    """How many times faster one line of a table is than another."""
+    median = {row["name"]: row["median"] for row in rows}
+    return float(median[theirs] / median[ours])
 
 
 MUCH = 0.1
@@ -52,8 +62,6 @@ def machine(result: dict[str, Any]) -> str:
     """What some numbers were measured on, in a line."""
     found = result["machine"]
     busy = f" Others used {found['busy']:.0%} of the machine." if found.get("busy", 0) > MUCH else ""
-    if "load" in found:  # older results: what others did can't be told from what the benchmark did itself
-        busy = f" The load was {found['load']}, its own included."
     turns = " Quick: two turns." if found.get("quick") else ""
     return (
         f"*{found['processor']}, {found['cores']} cores, torch {found['torch']}, Python {found['python']}; "
