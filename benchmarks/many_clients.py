@@ -32,7 +32,7 @@ from fedcso.plan import Plan
 from fedcso.problems import Classification
 
 METHODS: dict[str, Algorithm] = {"FCSG-M": FCSGM(0.05, 0.1), "SCAFFOLD": Scaffold(0.05)}
-NUMBERS, QUICK_NUMBERS = (16, 100, 1000, 10_000), (16, 10_000)
+NUMBERS, QUICK_NUMBERS = (16, 100, 1000, 3000, 5000, 10_000), (16, 10_000)
 FEWEST, LOCAL_STEPS, BATCH, SHARE = 16, 5, 32, 40
 ROUNDS, QUICK_ROUNDS = 8, 2
 
