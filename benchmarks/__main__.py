@@ -15,8 +15,15 @@ import time
 from benchmarks import page
 
 SUITE = [
-    *("invariant_logistic", "compiled", "maml", "auprc", "threads"),
-    *("communication", "many_clients", "operators", "attempts"),
+    "invariant_logistic",
+    "compiled",
+    "maml",
+    "auprc",
+    "threads",
+    "communication",
+    "many_clients",
+    "operators",
+    "attempts",
 ]
 
 

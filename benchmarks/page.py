@@ -61,8 +61,8 @@ MUCH = 0.1
 def machine(result: dict[str, Any]) -> str:
     """What some numbers were measured on, in a line."""
     found = result["machine"]
-    busy = f" Others used {found['busy']:.0%} of the machine." if found.get("busy", 0) > MUCH else ""
-    turns = " Quick: two turns." if found.get("quick") else ""
+    busy = f" Others used {found['busy']:.0%} of the machine." if found["busy"] > MUCH else ""
+    turns = " Quick: two turns." if found["quick"] else ""
     return (
         f"*{found['processor']}, {found['cores']} cores, torch {found['torch']}, Python {found['python']}; "
         f"{result['measured']}.{busy}{turns}*"

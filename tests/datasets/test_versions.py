@@ -109,8 +109,11 @@ def test_pooled_data_vary_too(pictures):
     ("options", "message"),
     [
         ({"moved": -1}, "moved = -1 is not allowed; it must be"),
-        ({"moved": 2}, r"moved = 2 is not allowed; it must be 0 for data other than pictures \(mnist, cifar10\)"),
-        ({"mirrored": True}, "mirrored = True is not allowed; it must be False for data other than pictures"),
+        (
+            {"moved": 2},
+            r"moved = 2 is not allowed; it must be left out for data other than pictures \(mnist, cifar10\)",
+        ),
+        ({"mirrored": True}, "mirrored = True is not allowed; it must be left out for data other than pictures"),
     ],
 )
 def test_only_pictures_have_versions(options, message):

@@ -69,7 +69,7 @@ def test_the_network_for_cifar_starts_with_scores_that_tell_pictures_apart():
 
 
 def test_the_network_for_cifar_starts_with_scores_that_a_sigmoid_can_tell_apart():
-    """Regression: pictures were centred twice, and all first scores were around 12."""
+    """Regression: pictures were centred twice, and first scores were up to 12."""
     patches = torch.randint(256, (64, 3, 4, 4), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
     pictures = patches.repeat_interleave(8, -1).repeat_interleave(8, -2)
     scores = Scores(cifar(torch.Size(CIFAR)))

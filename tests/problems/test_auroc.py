@@ -126,14 +126,13 @@ def test_means_start_at_a_half_and_the_dual_at_zero_in_the_networks_precision(dt
 def test_a_network_that_knows_nothing_is_not_pulled_down_as_a_whole():
     """Regression: from a = b = 0 all scores fell together until the sigmoid was dead, and CODA+ stood still."""
     problem = AUROC(Scores(linear()), float(DATA.labels.double().mean()))
-    x = problem.init(stream(0, 0, 0))
-    pulls = {}
-    for mean in (0.0, 0.5):
-        x["primal"] |= {"w": as_model(0 * W), "a": x["primal"]["a"] * 0 + mean, "b": x["primal"]["b"] * 0 + mean}
+    start = problem.init(stream(0, 0, 0))["primal"]
+    pulls = []
+    for a, b in ((start["a"], start["b"]), (0 * A, 0 * B)):
         common = torch.zeros((), dtype=torch.float64, requires_grad=True)
-        losses = replace(problem, scores=Shifted(problem.scores.model, common)).losses(x, DATA)
-        (pulls[mean],) = torch.autograd.grad(losses.mean(), common)
-    assert abs(pulls[0.5]) < 1e-12 < 1e-2 < pulls[0.0]
+        losses = replace(problem, scores=Shifted(problem.scores.model, common)).losses(point(0 * W, a, b, 0 * Y), DATA)
+        pulls += torch.autograd.grad(losses.mean(), common)
+    assert abs(pulls[0]) < 1e-12 < 1e-2 < pulls[1]
 
 
 def test_the_network_is_what_is_judged_ranked_and_delivered():

@@ -68,17 +68,16 @@ def load_sites(
         agreement: in a federation of real sites, the file with what they agreed on; data is then one site's own table
     """
     require_count("moved", moved, least=0)
-    variation = Variation(mirrored, moved)
-    if variation.each > 1 and data not in IMAGES:
-        name, value = ("moved", moved) if moved else ("mirrored", mirrored)
-        raise InvalidValue(name, value, f"{type(value)()} for data other than pictures ({', '.join(IMAGES)})")
+    for name, value in (("mirrored", mirrored), ("moved", moved)):
+        if value and data not in IMAGES:
+            raise InvalidValue(name, value, f"left out for data other than pictures ({', '.join(IMAGES)})")
     if agreement:
         from fedcso.datasets.agreement import agreed_sites
 
         return agreed_sites(data, label, positive, agreement, data_seed)
     if data in DATASETS or data in IMAGES:
         sites = _built_in(data, positive, clients, alpha, classes, removed, data_seed)
-        return sites._replace(variation=variation)
+        return sites._replace(variation=Variation(mirrored, moved))
     if not Path(data).suffix and not Path(data).exists():
         raise UnknownName("data", data, [*DATASETS, *IMAGES, "FILE.csv", "FILE.parquet", "FILE.npz", "FOLDER"])
     require("label", label, bool, "the name of a column, which your own data need")

@@ -69,7 +69,8 @@ def cifar(shape: torch.Size) -> nn.Module:
     for i in range(3):
         blocks += [HeConv2d(channels[i], channels[i + 1], 3, padding=1), nn.MaxPool2d(2), nn.ReLU()]
     return nn.Sequential(
-        *(*blocks, nn.Flatten()),
+        *blocks,
+        nn.Flatten(),
         *(HeLinear(1024, 512), nn.ReLU(), HeLinear(512, 64), nn.ReLU(), HeLinear(64, 1)),
     )
 
