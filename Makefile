@@ -21,12 +21,12 @@ types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 tests: $(VENV)/.installed-dev
-	$(BIN)/pytest -n 2 --ignore tests/federation
-	$(BIN)/pytest tests/federation
+	$(BIN)/pytest -n 2 --ignore tests/federation/real
+	$(BIN)/pytest tests/federation/real
 
 # Every fault and every attack on a federation of real processes: about half an hour.
 test-federation: $(VENV)/.installed-dev
-	$(BIN)/pytest tests/federation -m 'federation or not federation' -v --durations=0
+	$(BIN)/pytest tests/federation/real -m 'federation or not federation' -v --durations=0
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/python -m sphinx -q -W -b html docs docs/_build

@@ -15,10 +15,10 @@ from torch.func import functional_call
 
 from benchmarks.results import keep
 from benchmarks.timing import Alternatives, as_rows, describe_machine, interleave, report
+from fedcso.core.tree import Tree, leaves, map_leaves
+from fedcso.core.workers import keep_freed_memory, one_thread
 from fedcso.models.functional import Functional
 from fedcso.models.score_nets import cifar
-from fedcso.tree import Tree, leaves, map_leaves
-from fedcso.workers import keep_freed_memory, one_thread
 
 PICTURES, PORTION = 40, 10
 USUAL = "as fedcso does it"

@@ -16,17 +16,17 @@ from torch import nn
 
 from benchmarks.results import keep
 from benchmarks.timing import as_rows, describe_machine, interleave, operations, report, report_peak
-from fedcso.algorithm import Algorithm
 from fedcso.algorithms import FCSGM, AccFCSGM
+from fedcso.core.algorithm import Algorithm
+from fedcso.core.estimator import Oracle, sample
+from fedcso.core.plan import Plan
+from fedcso.core.problem import steps_of
+from fedcso.core.streams import stream
 from fedcso.datasets import Examples
 from fedcso.engines import threads
-from fedcso.estimator import Oracle, sample
 from fedcso.models.score_nets import cifar
-from fedcso.plan import Plan
-from fedcso.problem import steps_of
 from fedcso.problems import AUPRC
 from fedcso.problems.scores import Scores
-from fedcso.streams import stream
 
 CLIENTS, POSITIVES, OTHERS, MARGIN, RATE, MOMENTUM = 16, 8, 32, 0.5, 0.1, 0.5
 STEPS, QUICK_STEPS = 10, 3

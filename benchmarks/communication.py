@@ -12,11 +12,11 @@ from typing import Any
 from benchmarks.results import keep
 from benchmarks.timing import describe_machine
 from fedcso.algorithms import ALGORITHMS
+from fedcso.core.plan import Plan
+from fedcso.core.trace import Trace
 from fedcso.engines import simulation
-from fedcso.plan import Plan
 from fedcso.problems import PROBLEMS
-from fedcso.specs import build
-from fedcso.trace import Trace
+from fedcso.runs.specs import build
 
 TARGET = 0.9
 STEPS, QUICK_STEPS = 2000, 1000

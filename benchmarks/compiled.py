@@ -13,13 +13,13 @@ from benchmarks.invariant_logistic import CLIENTS, LOCAL_STEPS, MOMENTA, RATES, 
 from benchmarks.results import keep
 from benchmarks.timing import MEASURES_ITSELF, Alternatives, as_rows, describe_machine, interleave, middle_round, report
 from fedcso.algorithms import FCSGM
+from fedcso.core.estimator import plain
+from fedcso.core.plan import Plan
+from fedcso.core.streams import stream
+from fedcso.core.tree import stack
+from fedcso.core.workers import one_thread
 from fedcso.engines import compiled, stacked
-from fedcso.estimator import plain
-from fedcso.plan import Plan
 from fedcso.problems import InvariantLogistic
-from fedcso.streams import stream
-from fedcso.tree import stack
-from fedcso.workers import one_thread
 
 INNER, ROUNDS, STEPS = 1, 40, 64
 """m; rounds of a timed run; q, as many steps as are drawn together."""

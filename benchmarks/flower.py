@@ -14,9 +14,9 @@ from pathlib import Path
 import yaml
 
 from benchmarks.timing import describe_machine
-from fedcso.cli import main as fedcso
-from fedcso.engines.flower.deployment import Deployment
-from fedcso.recorded import table_in
+from fedcso.cli.main import main as fedcso
+from fedcso.federation.deploy.deployment import Deployment
+from fedcso.reports.recorded import table_in
 
 SIZES = {0: 3, 20: 2_500_000}
 """Megabytes that travel each way, and the dimension that makes them."""

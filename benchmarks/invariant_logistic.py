@@ -18,10 +18,10 @@ import torch.nn.functional as F
 from benchmarks.gloo_processes import seconds_per_step
 from benchmarks.results import keep
 from benchmarks.timing import MEASURES_ITSELF, Alternatives, as_rows, describe_machine, interleave, middle_round, report
-from fedcso.algorithm import Algorithm
 from fedcso.algorithms import FCSG, FCSGM
+from fedcso.core.algorithm import Algorithm
+from fedcso.core.plan import Plan
 from fedcso.engines import compiled, reference, stacked
-from fedcso.plan import Plan
 from fedcso.problems import InvariantLogistic
 
 RATES = (0.01, 0.005, 0.001)

@@ -16,13 +16,13 @@ from torch.func import functional_call
 from benchmarks.results import keep
 from benchmarks.timing import as_rows, describe_machine, interleave, operations, report, report_peak
 from fedcso.algorithms import FCSG
+from fedcso.core.estimator import sample
+from fedcso.core.plan import Plan
+from fedcso.core.problem import steps_of
+from fedcso.core.streams import stream
 from fedcso.engines import threads
-from fedcso.estimator import sample
 from fedcso.models.conv4 import Conv4
-from fedcso.plan import Plan
-from fedcso.problem import steps_of
 from fedcso.problems import MAML
-from fedcso.streams import stream
 
 CLIENTS, WAYS, QUERIES, RATE = 16, 5, 15, 0.4
 STEPS, QUICK_STEPS = 10, 3

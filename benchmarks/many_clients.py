@@ -21,14 +21,14 @@ import torch
 
 from benchmarks.results import keep
 from benchmarks.timing import describe_machine
-from fedcso.algorithm import Algorithm
 from fedcso.algorithms import FCSGM, Scaffold
+from fedcso.core.algorithm import Algorithm
+from fedcso.core.plan import Plan
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.rows import memory_mapped, share
-from fedcso.engine import Progress
 from fedcso.engines import threads
+from fedcso.engines.loop import Progress
 from fedcso.models.small_cnn import SmallCNN
-from fedcso.plan import Plan
 from fedcso.problems import Classification
 
 METHODS: dict[str, Algorithm] = {"FCSG-M": FCSGM(0.05, 0.1), "SCAFFOLD": Scaffold(0.05)}

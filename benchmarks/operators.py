@@ -16,15 +16,15 @@ from torch.profiler import ProfilerActivity, profile
 from benchmarks.results import keep
 from benchmarks.timing import describe_machine
 from fedcso.algorithms import FCSG, FCSGM, FedAvg
+from fedcso.core.plan import Plan
+from fedcso.core.streams import stream
 from fedcso.datasets import Examples
 from fedcso.engines import reference, stacked
 from fedcso.models.conv4 import Conv4
 from fedcso.models.score_nets import cifar
 from fedcso.models.small_cnn import SmallCNN
-from fedcso.plan import Plan
 from fedcso.problems import AUPRC, MAML, Classification, InvariantLogistic
 from fedcso.problems.scores import Scores
-from fedcso.streams import stream
 
 SHOWN = 8
 

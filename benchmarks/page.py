@@ -8,7 +8,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from benchmarks.results import kept
-from fedcso import atomic, figures
+from fedcso.core import atomic
+from fedcso.reports import figures
 
 DOCS = Path(__file__).parent.parent / "docs"
 PLOTS = DOCS / "performance"

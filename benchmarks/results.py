@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from fedcso import atomic
-from fedcso.folder import git_commit
+from fedcso.core import atomic
+from fedcso.runs.folder import git_commit
 
 FOLDER = Path(__file__).parent / "results"
 IDLE = 3

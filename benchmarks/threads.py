@@ -15,10 +15,10 @@ import torch.nn.functional as F
 from benchmarks.results import keep
 from benchmarks.timing import as_rows, describe_machine, interleave, report
 from fedcso.algorithms import FedAvg
+from fedcso.core.plan import Plan
 from fedcso.datasets import Examples
 from fedcso.engines import threads
 from fedcso.models.small_cnn import SmallCNN
-from fedcso.plan import Plan
 from fedcso.problems import Classification
 
 CLIENTS, LOCAL_STEPS, BATCH = 16, 5, 32

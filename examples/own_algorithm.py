@@ -6,7 +6,7 @@ fedcso run invariant_logistic --algorithm examples/own_algorithm.py:HeavyBall FC
 from dataclasses import dataclass
 
 from fedcso import Algorithm, Batch, Oracle, State
-from fedcso.tree import Tree, add_scaled, zeros_like
+from fedcso.core.tree import Tree, add_scaled, zeros_like
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fedcso import figures
-from fedcso.cli import main
-from fedcso.commands import common
-from fedcso.progress import Lines
+from fedcso.cli.main import main
+from fedcso.reports import figures
+from fedcso.runs import execute
+from fedcso.runs.progress import Lines
 
 FINE, BROKE_OFF, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 """What the exit codes mean."""
@@ -81,7 +81,7 @@ def interrupt_after(monkeypatch: pytest.MonkeyPatch, rounds: int, unit: str = ""
                 for _ in range(times):
                     signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(common, "display", Impatient)
+    monkeypatch.setattr(execute, "display", Impatient)
 
 
 # ------------------------------------------------------------------------------- reading folders

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import nn
 
-from fedcso.algorithm import Algorithm
 from fedcso.algorithms import (
     BSGD,
     CODA,
@@ -25,18 +24,19 @@ from fedcso.algorithms import (
     LocalSCGDM,
     Scaffold,
 )
+from fedcso.core.algorithm import Algorithm
+from fedcso.core.errors import FedcsoError, InvalidValue
+from fedcso.core.estimator import Estimator, plain
+from fedcso.core.plan import Plan
+from fedcso.core.problem import Batch, Problem
+from fedcso.core.projections import ball, box
+from fedcso.core.streams import DATA, stream
+from fedcso.core.trace import Trace
+from fedcso.core.tree import Tree, leaves, named_leaves
 from fedcso.engines import reference, stacked, threads
-from fedcso.errors import FedcsoError, InvalidValue
-from fedcso.estimator import Estimator, plain
-from fedcso.plan import Plan
-from fedcso.problem import Batch, Problem
 from fedcso.problems import AUPRC, AUROC, Classification, CrossEntropy, InvariantLogistic, NestedQuadratic
 from fedcso.problems.classification import Examples
 from fedcso.problems.scores import Scores
-from fedcso.projections import ball, box
-from fedcso.streams import DATA, stream
-from fedcso.trace import Trace
-from fedcso.tree import Tree, leaves, named_leaves
 
 # ------------------------------------------------------------------------------------ algorithms
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 _SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(["fedcso.cli", "tests.helpers", "torch.distributed"])
+_SERVER.set_forkserver_preload(["fedcso.cli.main", "tests.helpers", "torch.distributed"])
 
 
 def play(processes: int, function: Callable[..., None], *arguments: Any, place: Path) -> list[int]:

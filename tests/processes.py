@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 _SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(["fedcso.commands.run", "fedcso.commands.resume", "fedcso.cli"])
+_SERVER.set_forkserver_preload(["fedcso.cli.commands.run", "fedcso.cli.commands.resume", "fedcso.cli.main"])
 
 
 def start(place: Path, *arguments: object, dies_at: int | None = None) -> BaseProcess:
@@ -32,8 +32,8 @@ def end(process: BaseProcess) -> int:
 
 
 def _command(place: Path, arguments: list[str], dies_at: int | None) -> None:
-    from fedcso import figures
-    from fedcso.cli import main
+    from fedcso.cli.main import main
+    from fedcso.reports import figures
 
     os.chdir(place)
     with open("said.txt", "a") as said:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from fedcso.core.problem import Batch
+from fedcso.core.tree import Tree
 from fedcso.datasets import Examples
-from fedcso.problem import Batch
 from fedcso.problems import AUPRC, AUROC
 from fedcso.problems.scores import Scores
-from fedcso.tree import Tree
 from tests.helpers import Case
 
 Tensor = torch.Tensor

@@ -10,7 +10,7 @@ import pytest
 
 import fedcso
 from fedcso.algorithms import ALGORITHMS
-from fedcso.cli import COMMANDS
+from fedcso.cli.main import COMMANDS
 from fedcso.problems import PROBLEMS
 
 ROOT = Path(__file__).parent.parent

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fedcso.cli import COMMANDS, main
+from fedcso.cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

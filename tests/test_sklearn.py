@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fedcso.errors import FedcsoError
+from fedcso.core.errors import FedcsoError
 from fedcso.sklearn import FederatedAUPRCClassifier
 
 QUICK = FederatedAUPRCClassifier(learning_rate=1.0, rounds=5, local_steps=2, hidden=False)

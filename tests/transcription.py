@@ -13,13 +13,13 @@ from dataclasses import replace
 
 import torch
 
-from fedcso.client import portions
-from fedcso.engine import Job
-from fedcso.estimator import sample
-from fedcso.problem import Batch, steps_of
+from fedcso.core.estimator import sample
+from fedcso.core.problem import Batch, steps_of
+from fedcso.core.streams import stream
+from fedcso.core.tree import Tree
+from fedcso.engines.client import portions
+from fedcso.engines.job import Job
 from fedcso.problems import InvariantLogistic
-from fedcso.streams import stream
-from fedcso.tree import Tree
 
 Tensor = torch.Tensor
 Gradient = Callable[[Tensor, Batch], Tensor]

@@ -4,10 +4,10 @@ import sys
 
 from benchmarks.peers.work import BATCH, LOCAL_STEPS, RATE, Clock, pictures
 from fedcso.algorithms import FedAvg
+from fedcso.core.plan import Plan
 from fedcso.datasets import Examples
 from fedcso.engines import simulation
 from fedcso.models.small_cnn import SmallCNN
-from fedcso.plan import Plan
 from fedcso.problems import Classification
 
 

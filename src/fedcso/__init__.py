@@ -1,22 +1,23 @@
 """fedcso: federated conditional stochastic optimisation, min_x (1/N) Σ_n E_ξ f_ξ( E_{η|ξ} g_η(x, ξ) )."""
 
-__version__ = "0.1.0"
-
-from fedcso.algorithm import Algorithm, State
 from fedcso.algorithms import ALGORITHMS
-from fedcso.costs import Costs
-from fedcso.diagnosis import Diagnosis, diagnose
-from fedcso.engine import Job, Progress, Snapshot
-from fedcso.errors import FedcsoError, InvalidValue, NonFinite, UnknownName
-from fedcso.estimator import Estimator, Oracle, mean_outside, plain
+from fedcso.core.algorithm import Algorithm, State
+from fedcso.core.costs import Costs
+from fedcso.core.errors import FedcsoError, InvalidValue, NonFinite, UnknownName
+from fedcso.core.estimator import Estimator, Oracle, mean_outside, plain
+from fedcso.core.plan import Plan
+from fedcso.core.problem import Batch, Problem, ascend, per_sample
+from fedcso.core.streams import stream
+from fedcso.core.task import Task
+from fedcso.core.trace import Trace
+from fedcso.core.version import __version__
+from fedcso.engines.job import Job
+from fedcso.engines.loop import Progress
+from fedcso.engines.snapshot import Snapshot
 from fedcso.estimators import ESTIMATORS
 from fedcso.models import Functional
-from fedcso.plan import Plan
-from fedcso.problem import Batch, Problem, ascend, per_sample
 from fedcso.problems import PROBLEMS
-from fedcso.streams import stream
-from fedcso.task import Task
-from fedcso.trace import Trace
+from fedcso.theory.diagnosis import Diagnosis, diagnose
 
 __all__ = [
     "ALGORITHMS",
@@ -41,6 +42,7 @@ __all__ = [
     "Task",
     "Trace",
     "UnknownName",
+    "__version__",
     "ascend",
     "diagnose",
     "mean_outside",

@@ -2,6 +2,6 @@
 
 import sys
 
-from fedcso.cli import main
+from fedcso.cli.main import main
 
 sys.exit(main())

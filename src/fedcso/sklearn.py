@@ -13,14 +13,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from fedcso.core.plan import Plan
+from fedcso.core.tree import map_leaves
 from fedcso.datasets.examples import Examples
 from fedcso.engines import simulation
 from fedcso.models.score_nets import linear, mlp
-from fedcso.plan import Plan
 from fedcso.problems.auprc import AUPRC
 from fedcso.problems.scores import Scores
-from fedcso.specs import algorithms
-from fedcso.tree import map_leaves
+from fedcso.runs.specs import algorithms
 
 ENOUGH = 1e-3
 """The least slope of the probabilities in the score: a higher score is never less probable."""

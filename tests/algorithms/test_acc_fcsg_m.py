@@ -1,8 +1,8 @@
 """Acc-FCSG-M where not everyone takes part: the previous iterate is worth something for one round only."""
 
 from fedcso.algorithms import AccFCSGM
-from fedcso.engine import Job
-from fedcso.plan import Plan
+from fedcso.core.plan import Plan
+from fedcso.engines.job import Job
 from tests import transcription as literal
 from tests.helpers import CLEARLY, assert_close, gap, nested_quadratic, play
 

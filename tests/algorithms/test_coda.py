@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from fedcso.algorithms import CODA, FedAvg
-from fedcso.engine import Job
+from fedcso.core.errors import FedcsoError
+from fedcso.core.plan import Plan
+from fedcso.core.tree import is_finite, nbytes
+from fedcso.engines.job import Job
 from fedcso.engines.stacked import run_grid
-from fedcso.errors import FedcsoError
-from fedcso.plan import Plan
-from fedcso.tree import is_finite, nbytes
 from tests import transcription as literal
 from tests.command_line import BAD_INPUT, call, folders
 from tests.helpers import CASES, CLEARLY, ENGINES, assert_close, assert_same_run, gap, play

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from fedcso.algorithms import FCSG, SOAP, SOX, sox
-from fedcso.engine import Job
+from fedcso.core.errors import FedcsoError
+from fedcso.core.plan import Plan
+from fedcso.core.tree import nbytes
 from fedcso.engines import simulation
-from fedcso.errors import FedcsoError
-from fedcso.plan import Plan
-from fedcso.tree import nbytes
+from fedcso.engines.job import Job
 from tests import transcription as literal
 from tests.helpers import CASES, CLEARLY, assert_close, assert_same_run, gap, play
 from tests.rare import as_model, as_vector, auprc_case, f_gradient, ghat, inner_of

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from fedcso.algorithm import State
 from fedcso.algorithms import MOML, SOX, sox
-from fedcso.engine import Job
+from fedcso.core.algorithm import State
+from fedcso.core.errors import FedcsoError
+from fedcso.core.estimator import Oracle
+from fedcso.core.plan import Plan
+from fedcso.core.problem import Batch
 from fedcso.engines import simulation
-from fedcso.errors import FedcsoError
-from fedcso.estimator import Oracle
-from fedcso.plan import Plan
-from fedcso.problem import Batch
+from fedcso.engines.job import Job
 from tests.command_line import BAD_INPUT, call, folders, read_csv, run, without_drawing
 from tests.few_characters import ON_THE_COMMAND_LINE, instead_of_glyphs
 from tests.helpers import CASES, CLEARLY, Numbered, assert_close, few_points, gap, play

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fedcso.algorithms import ALGORITHMS
-from fedcso.errors import InvalidValue
+from fedcso.core.errors import InvalidValue
 
 POSITIVE = "a finite number above 0"
 FRACTION = "in (0, 1]"

@@ -5,9 +5,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
 from fedcso.datasets import CHARACTERS, load_characters
 from fedcso.datasets.characters import check, spread, with_rotations
-from fedcso.errors import FedcsoError, InvalidValue, UnknownName
 
 
 def numbered(classes, drawings=2):

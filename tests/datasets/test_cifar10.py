@@ -19,12 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from fedcso.core.errors import FedcsoError
 from fedcso.datasets import cifar10_pickle
-from fedcso.datasets.places import DataMissing
-from fedcso.datasets.published import Published
-from fedcso.errors import FedcsoError
+from fedcso.datasets.fetch.places import DataMissing
+from fedcso.datasets.fetch.published import Published
 from tests.command_line import BAD_INPUT, FINE, call
-from tests.datasets.test_archives import packed
+from tests.datasets.fetch.test_archives import packed
 
 cifar10 = import_module("fedcso.datasets.cifar10")  # the package has a function of this name
 

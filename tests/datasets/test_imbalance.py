@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fedcso.core.errors import InvalidValue
 from fedcso.datasets.imbalance import binarise, thin_positives
-from fedcso.errors import InvalidValue
 
 binary = st.lists(st.integers(0, 1), max_size=60).map(lambda values: torch.tensor(values, dtype=torch.int64))
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from fedcso.core.errors import FedcsoError, UnknownName
 from fedcso.datasets import IMAGES, load_images
-from fedcso.datasets.places import DataMissing
-from fedcso.datasets.published import Published
-from fedcso.errors import FedcsoError, UnknownName
+from fedcso.datasets.fetch.places import DataMissing
+from fedcso.datasets.fetch.published import Published
 from tests.command_line import BAD_INPUT, FINE, call
 
 mnist = import_module("fedcso.datasets.mnist")  # the package has a function of this name

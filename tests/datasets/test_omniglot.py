@@ -14,10 +14,11 @@ import pytest
 import torch
 from PIL import Image
 
-from fedcso.datasets import CHARACTERS, cache
+from fedcso.core.errors import FedcsoError
+from fedcso.datasets import CHARACTERS
 from fedcso.datasets.characters import Characters, check
-from fedcso.datasets.places import DataMissing
-from fedcso.errors import FedcsoError
+from fedcso.datasets.fetch import cache
+from fedcso.datasets.fetch.places import DataMissing
 from tests.command_line import BAD_INPUT, FINE, call
 
 omniglot = import_module("fedcso.datasets.omniglot")  # the package has a function of this name

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fedcso.core.errors import InvalidValue
 from fedcso.datasets.partition import partition, pathological, thirds
-from fedcso.errors import InvalidValue
 
 labels = st.lists(st.integers(0, 4), min_size=1, max_size=40).map(torch.tensor)
 alphas = st.sampled_from([0.0, 1e-6, 1e-3, 0.1, 1.0, 100.0, 1e6]) | st.floats(1e-6, 1e6)

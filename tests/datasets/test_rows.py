@@ -3,10 +3,10 @@
 import numpy as np
 import torch
 
+from fedcso.core.plan import Plan
+from fedcso.core.task import Task
 from fedcso.datasets.examples import Examples, pooled
 from fedcso.datasets.rows import Rows, memory_mapped, share
-from fedcso.plan import Plan
-from fedcso.task import Task
 from tests.helpers import SETTINGS, Case, assert_same_run, classification, play
 
 ARRAY = torch.arange(24.0).reshape(6, 2, 2)

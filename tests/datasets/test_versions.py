@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcso import datasets
+from fedcso.core.errors import InvalidValue
+from fedcso.core.task import Task
 from fedcso.datasets import Examples, Images
 from fedcso.datasets.rows import Rows
-from fedcso.datasets.sites import load_sites
+from fedcso.datasets.tables.sites import load_sites
 from fedcso.datasets.versions import Variation, Versions
-from fedcso.errors import InvalidValue
 from fedcso.problems.auprc import auprc
-from fedcso.task import Task
 
 PICTURES = torch.arange(2 * 3 * 4 * 5, dtype=torch.uint8).reshape(2, 3, 4, 5)
 

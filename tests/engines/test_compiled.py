@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from fedcso.algorithms import FCSG, FCSGM, AccFCSGM, LocalSCGD
+from fedcso.core.errors import FedcsoError
+from fedcso.core.plan import Plan
+from fedcso.core.problem import Problem
+from fedcso.core.schedules import Cosine
 from fedcso.engines import compiled, stacked
-from fedcso.errors import FedcsoError
-from fedcso.plan import Plan
-from fedcso.problem import Problem
 from fedcso.problems import InvariantLogistic
-from fedcso.schedules import Cosine
 
 needs_compiler = pytest.mark.skipif(
     not shutil.which(os.environ.get("CXX", "g++")), reason="needs a C++ compiler for torch.compile"

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from fedcso import checkpoint, ranks
 from fedcso.algorithms import FCSG, FCSGM
-from fedcso.engines import distributed
+from fedcso.core.errors import FedcsoError, NonFinite
+from fedcso.core.metrics import ByClient
+from fedcso.core.plan import Plan
+from fedcso.engines import distributed, ranks
 from fedcso.engines.distributed import Stopped
-from fedcso.errors import FedcsoError, NonFinite
-from fedcso.metrics import ByClient
-from fedcso.plan import Plan
 from fedcso.problems import AUPRC
+from fedcso.runs import checkpoint
 from tests.helpers import (
     CLEARLY,
     NEVER,

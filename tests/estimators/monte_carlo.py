@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import torch
 
-from fedcso.estimator import Estimator, Oracle
-from fedcso.problem import Problem
-from fedcso.streams import stream
+from fedcso.core.estimator import Estimator, Oracle
+from fedcso.core.problem import Problem
+from fedcso.core.streams import stream
 from tests.helpers import nested_quadratic, standard_error
 
 CASE = nested_quadratic()

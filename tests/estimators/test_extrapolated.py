@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from fedcso.errors import FedcsoError, InvalidValue
-from fedcso.estimator import plain
+from fedcso.core.errors import FedcsoError, InvalidValue
+from fedcso.core.estimator import plain
+from fedcso.core.problem import Batch, steps_of
+from fedcso.core.streams import stream
 from fedcso.estimators import extrapolated
-from fedcso.problem import Batch, steps_of
 from fedcso.problems import InvariantLogistic
-from fedcso.streams import stream
 from tests.estimators.monte_carlo import CASE, TRUTH, X, estimates
 from tests.helpers import assert_close
 

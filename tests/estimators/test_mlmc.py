@@ -7,15 +7,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcso.errors import FedcsoError, InvalidValue
-from fedcso.estimator import Oracle, plain
+from fedcso.core.errors import FedcsoError, InvalidValue
+from fedcso.core.estimator import Oracle, plain
+from fedcso.core.problem import Batch, steps_of
+from fedcso.core.streams import stream
+from fedcso.core.tree import index
 from fedcso.estimators import rt_mlmc, v_mlmc
 from fedcso.estimators.halves import in_halves
 from fedcso.estimators.mlmc import level_sizes, probabilities, top_level
-from fedcso.problem import Batch, steps_of
 from fedcso.problems import InvariantLogistic
-from fedcso.streams import stream
-from fedcso.tree import index
 from tests.estimators.monte_carlo import CASE, TRUTH, X, estimates
 from tests.helpers import CLEARLY, FINITE, Case, assert_close, classification, gap, invariant_logistic, rare_positives
 

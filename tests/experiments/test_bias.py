@@ -5,9 +5,9 @@ import re
 
 import pytest
 
+from fedcso.core.trace import Trace
 from fedcso.experiments import EXPERIMENTS, bias
 from fedcso.experiments.bias import ADAPTIVE, Error
-from fedcso.trace import Trace
 from tests.command_line import read_csv, run
 
 TINY = {

@@ -3,7 +3,7 @@
 import pytest
 
 from fedcso.experiments import EXPERIMENTS, communication
-from fedcso.results import Estimate
+from fedcso.reports.tables import Estimate
 from tests.command_line import read_csv, run, without_drawing
 
 TINY = {

@@ -7,12 +7,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcso.errors import FedcsoError
-from fedcso.estimator import Oracle, plain
+from fedcso.core.errors import FedcsoError
+from fedcso.core.estimator import Oracle, plain
+from fedcso.core.problem import steps_of
+from fedcso.core.streams import stream
+from fedcso.core.trace import Trace
 from fedcso.experiments.complexity import INSTANCES, NEVER, Reached, alike, exponent, quadratic, reached, running_means
-from fedcso.problem import steps_of
-from fedcso.streams import stream
-from fedcso.trace import Trace
 from tests.helpers import assert_close
 
 MAKERS = {**INSTANCES, "alike": alike}

@@ -7,17 +7,17 @@ from functools import partial
 import pytest
 from torch import nn
 
-from fedcso import checkpoint
 from fedcso.algorithms import FCSG, FCSGM
-from fedcso.costs import Costs
-from fedcso.errors import FedcsoError
+from fedcso.core.costs import Costs
+from fedcso.core.errors import FedcsoError
+from fedcso.core.schedules import Cosine
+from fedcso.core.trace import Trace
 from fedcso.experiments import EXPERIMENTS, few_shot
 from fedcso.experiments.few_shot import METHODS, OURS, PANELS
 from fedcso.models.conv4 import Conv4
 from fedcso.problems import MAML, PROBLEMS
-from fedcso.results import Estimate
-from fedcso.schedules import Cosine
-from fedcso.trace import Trace
+from fedcso.reports.tables import Estimate
+from fedcso.runs import checkpoint
 from tests.command_line import FINE, INTERRUPTED, call, contents, interrupt_after, read_csv, run, without_drawing
 from tests.few_characters import OPTIONS, instead_of_glyphs
 

@@ -6,12 +6,12 @@ import shutil
 import pytest
 from matplotlib.figure import Figure
 
-from fedcso import figures
 from fedcso.algorithms import FCSG, FCSGM, AccFCSGM
-from fedcso.errors import FedcsoError
+from fedcso.core.errors import FedcsoError
+from fedcso.core.trace import Trace
 from fedcso.experiments import EXPERIMENTS, figure1
 from fedcso.experiments.figure1 import INNER, METHODS, OUTSIDE, PANELS, RATIOS, Panel
-from fedcso.trace import Trace
+from fedcso.reports import figures
 from tests.command_line import (
     BAD_INPUT,
     FINE,

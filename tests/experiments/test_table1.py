@@ -6,16 +6,17 @@ import re
 import pytest
 from matplotlib.figure import Figure
 
-from fedcso import figures, theory
 from fedcso.algorithms import FCSG
+from fedcso.core.trace import Trace
 from fedcso.engines import stacked
 from fedcso.experiments import EXPERIMENTS, table1, table1_pictures
 from fedcso.experiments import table1_runs as runs
 from fedcso.experiments.complexity import Reached
 from fedcso.experiments.table1 import Key
 from fedcso.experiments.table1_runs import FEDERATED, METHODS, Cell, Curve
-from fedcso.results import Estimate
-from fedcso.trace import Trace
+from fedcso.reports import figures
+from fedcso.reports.tables import Estimate
+from fedcso.theory import prescribe
 from tests.command_line import FINE, INTERRUPTED, call, contents, interrupt_after, read_csv, run, without_drawing
 
 TINY = {
@@ -86,7 +87,7 @@ def test_the_bound_is_never_violated(where, method, share):
 def test_a_curve_holds_the_bound_for_the_steps_taken_so_far():
     prescribed, traces = played("nested quadratic", "FCSG", 0.8)
     curve = runs.curve(prescribed, traces)
-    terms = theory.bound(prescribed.setting, prescribed.instance.constants)
+    terms = prescribe.bound(prescribed.setting, prescribed.instance.constants)
     at = curve.steps.index(curve.steps[-1])
     rest = sum(terms.values()) - terms["start"]
     alpha, gap = prescribed.setting.learning_rate, prescribed.instance.constants.gap

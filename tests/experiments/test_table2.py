@@ -5,11 +5,11 @@ from statistics import fmean
 
 import pytest
 
-from fedcso import checkpoint
 from fedcso.experiments import EXPERIMENTS, rare_positives, table2
 from fedcso.experiments.rare_positives import METHODS, OTHERS, OURS
 from fedcso.problems import PROBLEMS
-from fedcso.study import as_file_name
+from fedcso.runs import checkpoint
+from fedcso.runs.study import as_file_name
 from tests.command_line import FINE, INTERRUPTED, call, contents, interrupt_after, read_csv, run, without_drawing
 
 TINY = {

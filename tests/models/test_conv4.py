@@ -3,10 +3,10 @@
 import pytest
 import torch
 
+from fedcso.core.streams import stream
 from fedcso.models import Functional
 from fedcso.models.conv4 import Conv4
 from fedcso.problems import MAML
-from fedcso.streams import stream
 from tests.helpers import assert_close
 
 

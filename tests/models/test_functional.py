@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from fedcso.errors import FedcsoError
+from fedcso.core.errors import FedcsoError
+from fedcso.core.streams import stream
 from fedcso.models import Functional
-from fedcso.streams import stream
 from tests.helpers import assert_close
 
 STATEFUL = {

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
+from fedcso.core.streams import stream
 from fedcso.models import Functional
 from fedcso.problems import AUPRC, AUROC, Classification, CrossEntropy
 from fedcso.problems.scores import Scores
-from fedcso.streams import stream
 from tests.helpers import assert_close
 from tests.rare import as_model, labelled, linear
 

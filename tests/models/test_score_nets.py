@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from fedcso.errors import InvalidValue, UnknownName
+from fedcso.core.errors import InvalidValue, UnknownName
 from fedcso.models.score_nets import FITTING, HIDDEN, NETS, cifar, linear, mlp, mnist, net_for
 from fedcso.problems.scores import Scores
 

@@ -2,10 +2,10 @@
 
 import torch
 
+from fedcso.core.streams import stream
+from fedcso.core.tree import numel
 from fedcso.models.small_cnn import SmallCNN
 from fedcso.problems import Classification
-from fedcso.streams import stream
-from fedcso.tree import numel
 
 
 def test_images_become_logits():

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from torch import nn
 
 from fedcso.algorithms import FCSG, FCSGM, SOAP, SOX, AccFCSGM, LocalSCGD, Scaffold
+from fedcso.core.errors import FedcsoError, InvalidValue
+from fedcso.core.estimator import Oracle, sample
+from fedcso.core.plan import Plan
+from fedcso.core.problem import Batch, steps_of
+from fedcso.core.streams import stream
+from fedcso.core.tree import is_finite
 from fedcso.datasets import Examples
-from fedcso.engine import Job
 from fedcso.engines import simulation
-from fedcso.errors import FedcsoError, InvalidValue
-from fedcso.estimator import Oracle, sample
-from fedcso.plan import Plan
-from fedcso.problem import Batch, steps_of
+from fedcso.engines.job import Job
 from fedcso.problems.auprc import AUPRC, Positives, auprc
 from fedcso.problems.scores import Scores
-from fedcso.streams import stream
-from fedcso.tree import is_finite
 from tests import transcription as literal
 from tests.helpers import CLEARLY, Case, assert_close, assert_same_run, finite_difference, gap, play
 from tests.rare import (

@@ -6,15 +6,15 @@ import pytest
 import torch
 
 from fedcso.algorithms import FCSG, FCSGM, FedAvg, Scaffold
+from fedcso.core.errors import InvalidValue
+from fedcso.core.estimator import Oracle
+from fedcso.core.plan import Plan
+from fedcso.core.problem import Batch
+from fedcso.core.streams import stream
+from fedcso.core.tree import is_finite, leaves
 from fedcso.datasets import Examples
-from fedcso.errors import InvalidValue
-from fedcso.estimator import Oracle
-from fedcso.plan import Plan
-from fedcso.problem import Batch
 from fedcso.problems.auroc import AUROC, auroc
 from fedcso.problems.scores import Scores
-from fedcso.streams import stream
-from fedcso.tree import is_finite, leaves
 from tests.helpers import CLEARLY, assert_close, assert_same_run, finite_difference, play
 from tests.rare import as_model, as_vector, auroc_case, auroc_gradient, h, labelled, linear
 

@@ -7,13 +7,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from fedcso.core.errors import FedcsoError
+from fedcso.core.estimator import Oracle, sample
+from fedcso.core.problem import steps_of
+from fedcso.core.streams import stream
 from fedcso.datasets import Examples
 from fedcso.datasets.examples import pooled
-from fedcso.errors import FedcsoError
-from fedcso.estimator import Oracle, sample
-from fedcso.problem import steps_of
 from fedcso.problems.classification import Classification
-from fedcso.streams import stream
 from tests import transcription as literal
 from tests.helpers import assert_close, classification
 

@@ -4,12 +4,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from fedcso.errors import InvalidValue
-from fedcso.estimator import Oracle
-from fedcso.problem import Batch
+from fedcso.core.errors import InvalidValue
+from fedcso.core.estimator import Oracle
+from fedcso.core.problem import Batch
+from fedcso.core.streams import stream
 from fedcso.problems.cross_entropy import CrossEntropy, cross_entropy
 from fedcso.problems.scores import Scores
-from fedcso.streams import stream
 from tests.helpers import CLEARLY, assert_close
 from tests.rare import as_model, as_vector, labelled, linear
 

@@ -5,10 +5,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcso.errors import FedcsoError, InvalidValue
+from fedcso.core.errors import FedcsoError, InvalidValue
+from fedcso.core.streams import stream
 from fedcso.problems import PROBLEMS
 from fedcso.problems.few_shot_tasks import FixedTasks, fixed, images_of
-from fedcso.streams import stream
 from tests.few_characters import OPTIONS, instead_of_glyphs
 from tests.problems.test_maml import WAYS, classes, labels_in, maml
 

@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from scipy import integrate
 
-from fedcso.errors import InvalidValue
+from fedcso.core.errors import InvalidValue
+from fedcso.core.streams import stream
 from fedcso.problems import InvariantLogistic
 from fedcso.problems.invariant_logistic import Source
-from fedcso.streams import stream
 from tests.helpers import assert_close, finite_difference, standard_error
 
 PROBLEM = InvariantLogistic(dimension=3, penalty=0.01, dtype=torch.float64)

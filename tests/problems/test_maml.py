@@ -8,17 +8,17 @@ import torch.nn.functional as F
 from torch import nn
 
 from fedcso.algorithms import MOML
+from fedcso.core.errors import FedcsoError, InvalidValue
+from fedcso.core.estimator import Oracle, sample
+from fedcso.core.plan import Plan
+from fedcso.core.problem import Batch, steps_of
+from fedcso.core.streams import stream
+from fedcso.core.tree import index, leaves, map_leaves, nbytes
+from fedcso.core.workers import pool
 from fedcso.engines import reference, simulation, threads
-from fedcso.errors import FedcsoError, InvalidValue
-from fedcso.estimator import Oracle, sample
 from fedcso.models.conv4 import Conv4
-from fedcso.plan import Plan
-from fedcso.problem import Batch, steps_of
 from fedcso.problems.few_shot_tasks import Classes, Query, fixed
 from fedcso.problems.maml import MAML
-from fedcso.streams import stream
-from fedcso.tree import index, leaves, map_leaves, nbytes
-from fedcso.workers import pool
 from tests.command_line import read_csv, run, without_drawing
 from tests.few_characters import ON_THE_COMMAND_LINE, few_characters, instead_of_glyphs
 from tests.helpers import SETTINGS, assert_close, differentiated, gap, runs_on_one_machine_only

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from fedcso.algorithms import FCSG
-from fedcso.errors import InvalidValue
-from fedcso.plan import Plan
+from fedcso.core.errors import InvalidValue
+from fedcso.core.plan import Plan
+from fedcso.core.streams import stream
 from fedcso.problems import NestedQuadratic
-from fedcso.streams import stream
 from tests.helpers import Case, assert_close, finite_difference, play, standard_error
 
 PROBLEM = NestedQuadratic(dimension=3, coupling=0.5, spread=0.8, noise=1.2)

@@ -5,12 +5,12 @@ import torch
 import torch.nn.functional as F
 
 from fedcso.algorithms import FedAvg
+from fedcso.core.plan import Plan
+from fedcso.core.streams import stream
+from fedcso.core.tree import map_leaves
 from fedcso.engines import threads
 from fedcso.models.conv4 import Conv4
-from fedcso.plan import Plan
 from fedcso.problems import MAML, PROBLEMS
-from fedcso.streams import stream
-from fedcso.tree import map_leaves
 from tests.command_line import read_csv, run, without_drawing
 from tests.few_characters import DRAWINGS, ON_THE_COMMAND_LINE, OPTIONS, instead_of_glyphs
 from tests.helpers import CLEARLY

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from fedcso.datasets.sites import Sites
-from fedcso.errors import FedcsoError, UnknownName
+from fedcso.core.errors import FedcsoError, UnknownName
+from fedcso.core.streams import stream
+from fedcso.datasets.tables.sites import Sites
 from fedcso.problems import AUPRC, CrossEntropy
 from fedcso.problems.scores import Scores, as_input, share_of_positives, task_of_sites
-from fedcso.streams import stream
 from tests.helpers import assert_close
 from tests.rare import ITSELF, as_model, identity, labelled, linear, scored
 

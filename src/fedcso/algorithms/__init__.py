@@ -1,6 +1,5 @@
 """One method, one file, named as in its paper; and the table of all of them."""
 
-from fedcso.algorithm import Algorithm
 from fedcso.algorithms.acc_fcsg_m import AccFCSGM
 from fedcso.algorithms.bsgd import BSGD
 from fedcso.algorithms.bspiderboost import BSpiderBoost
@@ -15,6 +14,7 @@ from fedcso.algorithms.scaffold import Scaffold
 from fedcso.algorithms.soap import SOAP
 from fedcso.algorithms.sox import SOX
 from fedcso.algorithms.stem import STEM
+from fedcso.core.algorithm import Algorithm
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
     "FCSG": FCSG,

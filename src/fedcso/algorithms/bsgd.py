@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fedcso.algorithm import Algorithm, Schedule, State
 from fedcso.algorithms.fcsg import FCSG
-from fedcso.errors import require_positive
-from fedcso.estimator import Oracle
-from fedcso.plan import Plan, require_single_machine
-from fedcso.problem import Batch, Problem
+from fedcso.core.algorithm import Algorithm, Schedule, State
+from fedcso.core.errors import require_positive
+from fedcso.core.estimator import Oracle
+from fedcso.core.plan import Plan, require_single_machine
+from fedcso.core.problem import Batch, Problem
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fedcso.algorithm import Algorithm, Schedule, State, at
-from fedcso.errors import require_count, require_positive
-from fedcso.estimator import Oracle
-from fedcso.plan import Plan, require_single_machine
-from fedcso.problem import Batch, Problem
-from fedcso.tree import Tree, add_scaled, subtract, zeros_like
+from fedcso.core.algorithm import Algorithm, Schedule, State, at
+from fedcso.core.errors import require_count, require_positive
+from fedcso.core.estimator import Oracle
+from fedcso.core.plan import Plan, require_single_machine
+from fedcso.core.problem import Batch, Problem
+from fedcso.core.tree import Tree, add_scaled, subtract, zeros_like
 
 
 @dataclass(frozen=True)

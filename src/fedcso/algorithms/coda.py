@@ -17,13 +17,13 @@ from typing import Any
 
 import torch
 
-from fedcso.algorithm import Algorithm, Schedule, State, at
-from fedcso.errors import FedcsoError, require_count, require_positive
-from fedcso.estimator import Oracle
-from fedcso.plan import Plan
-from fedcso.problem import Batch, Problem
-from fedcso.streams import stream
-from fedcso.tree import Tree, add_scaled, leaves, map_leaves, subtract
+from fedcso.core.algorithm import Algorithm, Schedule, State, at
+from fedcso.core.errors import FedcsoError, require_count, require_positive
+from fedcso.core.estimator import Oracle
+from fedcso.core.plan import Plan
+from fedcso.core.problem import Batch, Problem
+from fedcso.core.streams import stream
+from fedcso.core.tree import Tree, add_scaled, leaves, map_leaves, subtract
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ Reference: Wu et al., Federated Conditional Stochastic Optimization, NeurIPS 202
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcso.algorithm import Algorithm, Schedule, State, at
-from fedcso.errors import require_fraction, require_positive
-from fedcso.estimator import Oracle
-from fedcso.problem import Batch
-from fedcso.tree import Tree, mix, zeros_like
+from fedcso.core.algorithm import Algorithm, Schedule, State, at
+from fedcso.core.errors import require_fraction, require_positive
+from fedcso.core.estimator import Oracle
+from fedcso.core.problem import Batch
+from fedcso.core.tree import Tree, mix, zeros_like
 
 
 @dataclass(frozen=True)

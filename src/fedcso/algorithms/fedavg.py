@@ -11,10 +11,10 @@ Data, AISTATS 2017.
 
 from dataclasses import dataclass
 
-from fedcso.algorithm import Algorithm, Schedule, State, at
-from fedcso.errors import require_positive
-from fedcso.estimator import Oracle
-from fedcso.problem import Batch
+from fedcso.core.algorithm import Algorithm, Schedule, State, at
+from fedcso.core.errors import require_positive
+from fedcso.core.estimator import Oracle
+from fedcso.core.problem import Batch
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ Li, Huang, On the Convergence of Local Stochastic Compositional Gradient Descent
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcso.algorithm import Algorithm, Schedule, State, at
-from fedcso.errors import require_fraction, require_positive
-from fedcso.estimator import Oracle
-from fedcso.problem import Batch
-from fedcso.tree import Tree, Weight, leaves, mix
+from fedcso.core.algorithm import Algorithm, Schedule, State, at
+from fedcso.core.errors import require_fraction, require_positive
+from fedcso.core.estimator import Oracle
+from fedcso.core.problem import Batch
+from fedcso.core.tree import Tree, Weight, leaves, mix
 
 
 @dataclass(frozen=True)

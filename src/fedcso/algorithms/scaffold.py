@@ -13,11 +13,11 @@ Reference: Karimireddy et al., SCAFFOLD: Stochastic Controlled Averaging for Fed
 
 from dataclasses import dataclass
 
-from fedcso.algorithm import Algorithm, Schedule, State, at
-from fedcso.errors import require_positive
-from fedcso.estimator import Oracle
-from fedcso.problem import Batch
-from fedcso.tree import Tree, Weight, add_scaled, mix, subtract, zeros_like
+from fedcso.core.algorithm import Algorithm, Schedule, State, at
+from fedcso.core.errors import require_positive
+from fedcso.core.estimator import Oracle
+from fedcso.core.problem import Batch
+from fedcso.core.tree import Tree, Weight, add_scaled, mix, subtract, zeros_like
 
 
 @dataclass(frozen=True)

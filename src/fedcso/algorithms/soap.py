@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fedcso.algorithm import Algorithm, Schedule, State, at
 from fedcso.algorithms.sox import require_room_for_each, track_each
-from fedcso.errors import require_fraction, require_positive
-from fedcso.estimator import Oracle
-from fedcso.plan import Plan
-from fedcso.problem import Batch, Problem
+from fedcso.core.algorithm import Algorithm, Schedule, State, at
+from fedcso.core.errors import require_fraction, require_positive
+from fedcso.core.estimator import Oracle
+from fedcso.core.plan import Plan
+from fedcso.core.problem import Batch, Problem
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,13 @@ from typing import Any, ClassVar
 
 import torch
 
-from fedcso.algorithm import Algorithm, Schedule, State, at
-from fedcso.errors import FedcsoError, require_fraction, require_positive
-from fedcso.estimator import Oracle
-from fedcso.plan import Plan
-from fedcso.problem import Batch, Problem
-from fedcso.streams import stream
-from fedcso.tree import Tree, Weight, index, leaves, map_leaves, mix, numel, zeros_like
+from fedcso.core.algorithm import Algorithm, Schedule, State, at
+from fedcso.core.errors import FedcsoError, require_fraction, require_positive
+from fedcso.core.estimator import Oracle
+from fedcso.core.plan import Plan
+from fedcso.core.problem import Batch, Problem
+from fedcso.core.streams import stream
+from fedcso.core.tree import Tree, Weight, index, leaves, map_leaves, mix, numel, zeros_like
 
 MOST_NUMBERS = 50_000_000
 """A client's table of y_i may hold this many numbers: 200 MB in float32."""

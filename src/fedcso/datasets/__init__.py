@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from fedcso.core.errors import UnknownName
 from fedcso.datasets.breast_cancer import breast_cancer
 from fedcso.datasets.characters import Characters
 from fedcso.datasets.cifar10 import cifar10
@@ -14,7 +15,6 @@ from fedcso.datasets.mnist import fetch as fetch_mnist
 from fedcso.datasets.mnist import mnist
 from fedcso.datasets.omniglot import fetch as fetch_omniglot
 from fedcso.datasets.omniglot import omniglot
-from fedcso.errors import UnknownName
 
 DATASETS: dict[str, Callable[[], Examples]] = {"digits": digits, "breast_cancer": breast_cancer}
 """Every data set of labelled examples by name. A new one is a file and a row here."""

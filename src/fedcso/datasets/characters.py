@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from fedcso.errors import FedcsoError, InvalidValue, require_count
+from fedcso.core.errors import FedcsoError, InvalidValue, require_count
 
 SIDE = 28
 """Height and width of a drawing in pixels."""

@@ -16,14 +16,14 @@ import numpy as np
 import torch
 from PIL import Image
 
-from fedcso.datasets import archives, npm
-from fedcso.datasets.cache import kept_images
+from fedcso.core.errors import FedcsoError
 from fedcso.datasets.cifar10_pickle import records
 from fedcso.datasets.examples import Examples
+from fedcso.datasets.fetch import archives, npm
+from fedcso.datasets.fetch.cache import kept_images
+from fedcso.datasets.fetch.places import DataMissing, cache_folder, data_folders
+from fedcso.datasets.fetch.published import Published, downloaded, key, obtain, verify
 from fedcso.datasets.images import Images
-from fedcso.datasets.places import DataMissing, cache_folder, data_folders
-from fedcso.datasets.published import Published, downloaded, key, obtain, verify
-from fedcso.errors import FedcsoError
 
 SHAPE = (3, 32, 32)
 PIXELS = 3 * 32 * 32

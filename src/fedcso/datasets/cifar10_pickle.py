@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcso.errors import FedcsoError
+from fedcso.core.errors import FedcsoError
 
 NEEDED = {
     ("numpy.core.multiarray", "_reconstruct"),

@@ -16,8 +16,8 @@ import torch
 from PIL import Image, ImageFont
 
 from fedcso.datasets import handwriting
-from fedcso.datasets.cache import kept
 from fedcso.datasets.characters import Characters
+from fedcso.datasets.fetch.cache import kept
 
 SCRIPTS = {
     "train": ("LATIN", "CYRILLIC", "CANADIAN"),

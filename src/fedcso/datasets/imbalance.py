@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from fedcso.errors import InvalidValue, is_number, require
+from fedcso.core.errors import InvalidValue, is_number, require
 
 
 def binarise(labels: torch.Tensor, positive: Sequence[int]) -> torch.Tensor:

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fedcso.datasets import archives, npm
-from fedcso.datasets.cache import kept_images
 from fedcso.datasets.examples import Examples
+from fedcso.datasets.fetch import archives, npm
+from fedcso.datasets.fetch.cache import kept_images
+from fedcso.datasets.fetch.places import DataMissing, cache_folder, data_folders
+from fedcso.datasets.fetch.published import Published, downloaded, key, obtain, verify
 from fedcso.datasets.images import Images
-from fedcso.datasets.places import DataMissing, cache_folder, data_folders
-from fedcso.datasets.published import Published, downloaded, key, obtain, verify
 
 FILES = {
     "train-images-idx3-ubyte": Published(

@@ -19,10 +19,10 @@ import pooch
 import torch
 from PIL import Image
 
-from fedcso.datasets.cache import kept
+from fedcso.core.errors import FedcsoError
 from fedcso.datasets.characters import SIDE, Characters
-from fedcso.datasets.places import DataMissing, cache_folder, data_folders
-from fedcso.errors import FedcsoError
+from fedcso.datasets.fetch.cache import kept
+from fedcso.datasets.fetch.places import DataMissing, cache_folder, data_folders
 
 PARTS = {"images_background": 964, "images_evaluation": 659}
 """The two halves as published, and how many characters each has."""

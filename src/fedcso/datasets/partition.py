@@ -6,7 +6,7 @@ import math
 import numpy as np
 import torch
 
-from fedcso.errors import InvalidValue, require, require_count
+from fedcso.core.errors import InvalidValue, require, require_count
 
 
 def thirds(number: int, seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -21,6 +21,10 @@ class Rows:
     def __len__(self) -> int:
         return len(self.which)
 
+    def materialise(self) -> torch.Tensor:
+        """Return a copy of the rows as one tensor."""
+        return self[:]
+
     @property
     def shape(self) -> torch.Size:
         """As of the tensor it stands for."""

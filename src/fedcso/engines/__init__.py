@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from fedcso.core.trace import Trace
 from fedcso.engines import compiled, distributed, reference, simulation, stacked, threads
-from fedcso.trace import Trace
 
 ENGINES: dict[str, Callable[..., Trace]] = {
     "simulation": simulation.run,

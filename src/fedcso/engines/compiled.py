@@ -15,16 +15,17 @@ from typing import Any
 
 import torch
 
-from fedcso.algorithm import Algorithm, State
-from fedcso.engine import Job, only
+from fedcso.core.algorithm import Algorithm, State
+from fedcso.core.errors import FedcsoError
+from fedcso.core.estimator import plain
+from fedcso.core.plan import Plan
+from fedcso.core.problem import Batch, Problem, has_closed_form, steps_of
+from fedcso.core.trace import Trace
+from fedcso.core.tree import Tree, index
 from fedcso.engines import stacked
+from fedcso.engines.job import Job
+from fedcso.engines.loop import only
 from fedcso.engines.stacked import Answers, Stacked
-from fedcso.errors import FedcsoError
-from fedcso.estimator import plain
-from fedcso.plan import Plan
-from fedcso.problem import Batch, Problem, has_closed_form, steps_of
-from fedcso.trace import Trace
-from fedcso.tree import Tree, index
 
 AT_ONCE = 32
 """Steps that are compiled into one: more take longer to compile, fewer are called more often."""

@@ -13,21 +13,24 @@ from typing import Any
 
 import torch
 
-from fedcso import checkpoint, ranks
-from fedcso.algorithm import Algorithm
-from fedcso.costs import Costs
-from fedcso.engine import Job, OnRound, Progress, Report, Snapshot, communication, drive, no_one_left, only
+from fedcso.core.algorithm import Algorithm
+from fedcso.core.costs import Costs
+from fedcso.core.errors import FedcsoError, NonFinite
+from fedcso.core.estimator import Estimator, plain
+from fedcso.core.metrics import ByClient, at_clients, evaluate, mean_over_clients
+from fedcso.core.packing import pack, unpack
+from fedcso.core.plan import Plan
+from fedcso.core.problem import Problem
+from fedcso.core.trace import Trace
+from fedcso.core.tree import Tree, leaves, unflatten_like, zeros_like
+from fedcso.core.workers import cores, pool
+from fedcso.engines import ranks
+from fedcso.engines.job import Job
+from fedcso.engines.local_states import LocalStates
+from fedcso.engines.loop import OnRound, Progress, drive, only
 from fedcso.engines.reference import ClientByClient
-from fedcso.errors import FedcsoError, NonFinite
-from fedcso.estimator import Estimator, plain
-from fedcso.local_states import LocalStates
-from fedcso.metrics import ByClient, at_clients, evaluate, mean_over_clients
-from fedcso.packing import pack, unpack
-from fedcso.plan import Plan
-from fedcso.problem import Problem
-from fedcso.trace import Trace
-from fedcso.tree import Tree, leaves, unflatten_like, zeros_like
-from fedcso.workers import cores, pool
+from fedcso.engines.server import Report, communication, no_one_left
+from fedcso.engines.snapshot import Snapshot, from_bytes, to_bytes
 
 GO_ON, GIVE_STATE, STOP = "go on", "give state", "stop"
 """What the leader says after a round."""
@@ -163,14 +166,14 @@ class OverRanks(ClientByClient):
         states = LocalStates(self.job.device)
         if ranks.follows():
             if content := ranks.spread(b""):
-                start = checkpoint.from_bytes(content, self.job.device)
+                start = from_bytes(content, self.job.device)
                 _receive_states(states, ranks.LEADER)
         elif start is None:
             ranks.spread(b"")
         else:
             everyone = LocalStates(self.job.device)
             everyone.load(start.state["local"])
-            ranks.spread(checkpoint.to_bytes(start._replace(state=start.state | {"local": {}})))
+            ranks.spread(to_bytes(start._replace(state=start.state | {"local": {}})))
             for target in range(1, ranks.size()):
                 _send_states(everyone, [n for n in everyone if self.owner(n) == target], target)
             own = {n: local for n, local in start.state["local"].items() if self.owner(int(n)) == ranks.LEADER}

@@ -3,17 +3,19 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from fedcso.algorithm import Algorithm
-from fedcso.client import Reply, local_round
-from fedcso.engine import Job, OnRound, Report, Snapshot, drive, no_one_left, only
-from fedcso.errors import Fault, FedcsoError, NonFinite
-from fedcso.estimator import Estimator, plain
-from fedcso.local_states import LocalStates
-from fedcso.plan import Plan
-from fedcso.problem import Problem
-from fedcso.server import conclude
-from fedcso.trace import Trace
-from fedcso.tree import Tree
+from fedcso.core.algorithm import Algorithm
+from fedcso.core.errors import Fault, FedcsoError, NonFinite
+from fedcso.core.estimator import Estimator, plain
+from fedcso.core.plan import Plan
+from fedcso.core.problem import Problem
+from fedcso.core.trace import Trace
+from fedcso.core.tree import Tree
+from fedcso.engines.client import Reply, local_round
+from fedcso.engines.job import Job
+from fedcso.engines.local_states import LocalStates
+from fedcso.engines.loop import OnRound, drive, only
+from fedcso.engines.server import Report, conclude, no_one_left
+from fedcso.engines.snapshot import Snapshot
 
 
 def run(

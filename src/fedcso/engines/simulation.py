@@ -3,16 +3,17 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from fedcso.algorithm import Algorithm
-from fedcso.engine import OnRound, Snapshot
+from fedcso.core.algorithm import Algorithm
+from fedcso.core.errors import require_choice
+from fedcso.core.estimator import Estimator, plain
+from fedcso.core.plan import Plan
+from fedcso.core.problem import Problem
+from fedcso.core.streams import stream
+from fedcso.core.trace import Trace
+from fedcso.core.tree import numel
 from fedcso.engines import stacked, threads
-from fedcso.errors import require_choice
-from fedcso.estimator import Estimator, plain
-from fedcso.plan import Plan
-from fedcso.problem import Problem
-from fedcso.streams import stream
-from fedcso.trace import Trace
-from fedcso.tree import numel
+from fedcso.engines.loop import OnRound
+from fedcso.engines.snapshot import Snapshot
 
 Execution = Literal["auto", "stacked", "threads"]
 

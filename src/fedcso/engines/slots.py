@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from fedcso.tree import Tree, index, leaves, map_leaves
+from fedcso.core.tree import Tree, index, leaves, map_leaves
 
 NONE = -1
 

@@ -11,19 +11,22 @@ from typing import Any
 
 import torch
 
-from fedcso.algorithm import Algorithm, State, grid
-from fedcso.client import local_round, portions
-from fedcso.costs import Costs
-from fedcso.engine import Job, OnRound, Report, Snapshot, communication, drive, no_one_left, only
+from fedcso.core.algorithm import Algorithm, State, grid
+from fedcso.core.costs import Costs
+from fedcso.core.errors import Fault, FedcsoError, NonFinite
+from fedcso.core.estimator import Estimator, Oracle, plain
+from fedcso.core.plan import Plan
+from fedcso.core.problem import Batch, Problem, steps_of, unbounded
+from fedcso.core.streams import stream
+from fedcso.core.trace import Trace
+from fedcso.core.tree import Tree, index, leaves, map_leaves, split, stack, to_device
+from fedcso.core.workers import one_thread
+from fedcso.engines.client import local_round, portions
+from fedcso.engines.job import Job
+from fedcso.engines.loop import OnRound, drive, only
+from fedcso.engines.server import Report, communication, no_one_left
 from fedcso.engines.slots import Slots, choose
-from fedcso.errors import Fault, FedcsoError, NonFinite
-from fedcso.estimator import Estimator, Oracle, plain
-from fedcso.plan import Plan
-from fedcso.problem import Batch, Problem, steps_of, unbounded
-from fedcso.streams import stream
-from fedcso.trace import Trace
-from fedcso.tree import Tree, index, leaves, map_leaves, split, stack, to_device
-from fedcso.workers import one_thread
+from fedcso.engines.snapshot import Snapshot
 
 
 def run(

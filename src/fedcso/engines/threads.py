@@ -3,15 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-from fedcso.algorithm import Algorithm
-from fedcso.engine import Job, OnRound, Snapshot, drive, only
+from fedcso.core.algorithm import Algorithm
+from fedcso.core.errors import require_count
+from fedcso.core.estimator import Estimator, plain
+from fedcso.core.plan import Plan
+from fedcso.core.problem import Problem
+from fedcso.core.trace import Trace
+from fedcso.core.workers import pool
+from fedcso.engines.job import Job
+from fedcso.engines.loop import OnRound, drive, only
 from fedcso.engines.reference import ClientByClient
-from fedcso.errors import require_count
-from fedcso.estimator import Estimator, plain
-from fedcso.plan import Plan
-from fedcso.problem import Problem
-from fedcso.trace import Trace
-from fedcso.workers import pool
+from fedcso.engines.snapshot import Snapshot
 
 
 def run(

@@ -1,6 +1,6 @@
 """Ways to estimate ∇F from samples, one idea a file; and the table of all of them."""
 
-from fedcso.estimator import Estimator, mean_outside, plain
+from fedcso.core.estimator import Estimator, mean_outside, plain
 from fedcso.estimators.extrapolated import extrapolated
 from fedcso.estimators.mlmc import rt_mlmc, v_mlmc
 

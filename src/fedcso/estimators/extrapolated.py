@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from fedcso.errors import require
-from fedcso.estimator import Drawn, Estimator, draw_alike, plain
+from fedcso.core.errors import require
+from fedcso.core.estimator import Drawn, Estimator, draw_alike, plain
+from fedcso.core.problem import Batch, Problem
+from fedcso.core.tree import Tree
 from fedcso.estimators.halves import in_halves, require_every
-from fedcso.problem import Batch, Problem
-from fedcso.tree import Tree
 
 
 def _losses(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:

@@ -5,8 +5,8 @@ from functools import partial
 from typing import NamedTuple
 
 from fedcso.experiments import bias, communication, few_shot, figure1, table1, table2
-from fedcso.folder import RunFolder
-from fedcso.settings import Config
+from fedcso.runs.config import Config
+from fedcso.runs.folder import RunFolder
 
 
 class Experiment(NamedTuple):

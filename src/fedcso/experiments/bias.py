@@ -13,21 +13,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from fedcso import figures
-from fedcso.algorithm import Algorithm
 from fedcso.algorithms import FCSG, AccFCSGM
-from fedcso.commands.common import carry_out as execute
+from fedcso.core.algorithm import Algorithm
+from fedcso.core.plan import Plan
+from fedcso.core.streams import stream
+from fedcso.core.task import Task
+from fedcso.core.trace import Trace
 from fedcso.estimators import ESTIMATORS
 from fedcso.experiments.reproduction import About, Picture, Statement, conclude
-from fedcso.folder import RunFolder
-from fedcso.plan import Plan
 from fedcso.problems import PROBLEMS
-from fedcso.results import TITLES, as_csv, metric_rows
-from fedcso.settings import Config, study_of
-from fedcso.streams import stream
-from fedcso.study import Unit
-from fedcso.task import Task
-from fedcso.trace import Trace
+from fedcso.reports import figures
+from fedcso.reports.tables import TITLES, as_csv, metric_rows
+from fedcso.runs.config import Config, study_of
+from fedcso.runs.execute import execute_study
+from fedcso.runs.folder import RunFolder
+from fedcso.runs.study import Unit
 
 
 def settings(quick: bool) -> Config:
@@ -64,7 +64,7 @@ def carry_out(folder: RunFolder) -> int:
     config = folder.config()
     by_estimator, by_size = _by_estimator(config), _by_size(config)
     units = [*by_estimator.values(), *by_size.values()]
-    found = execute(folder, study_of(config, units, folder.path), "none")
+    found = execute_study(folder, study_of(config, units, folder.path), "none")
     errors = {key: error(found[unit.name][0], config["clients"]) for key, unit in by_estimator.items()}
     sizes = {key: error(found[unit.name][0], config["clients"]) for key, unit in by_size.items()}
     folder.write("metrics.csv", as_csv(metric_rows(found, config["seeds"])))

@@ -9,19 +9,19 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from fedcso import figures, results
 from fedcso.algorithms import ALGORITHMS
-from fedcso.commands.common import carry_out as execute
+from fedcso.algorithms.frugal import FULL
+from fedcso.core.metrics import HIGHER_IS_BETTER, mean_and_interval
+from fedcso.core.plan import Plan
 from fedcso.experiments.reproduction import About, Picture, Statement, conclude
-from fedcso.folder import RunFolder
-from fedcso.frugal import FULL
-from fedcso.metrics import HIGHER_IS_BETTER, mean_and_interval
-from fedcso.plan import Plan
 from fedcso.problems import PROBLEMS
-from fedcso.results import Estimate
-from fedcso.settings import Config, study_of
-from fedcso.specs import build
-from fedcso.study import Unit
+from fedcso.reports import figures, tables
+from fedcso.reports.tables import Estimate
+from fedcso.runs.config import Config, study_of
+from fedcso.runs.execute import execute_study
+from fedcso.runs.folder import RunFolder
+from fedcso.runs.specs import build
+from fedcso.runs.study import Unit
 
 MEASURED = {"invariant_logistic": "gradient_norm", "auprc": "average_precision"}
 """By problem, what a model is judged by."""
@@ -55,12 +55,12 @@ def carry_out(folder: RunFolder) -> int:
     """Run, draw, compare; goes on where it was interrupted."""
     config = folder.config()
     units = [unit for problem in config["problems"] for unit in _units(config, problem)]
-    found = execute(folder, study_of(config, units, folder.path), "none")
+    found = execute_study(folder, study_of(config, units, folder.path), "none")
     rows = [
         row | {"megabytes": (row["bytes_up"] + row["bytes_down"]) / 1e6}
-        for row in results.metric_rows(found, config["seeds"])
+        for row in tables.metric_rows(found, config["seeds"])
     ]
-    folder.write("metrics.csv", results.as_csv(rows))
+    folder.write("metrics.csv", tables.as_csv(rows))
     table = [_line(config, unit.name, rows) for unit in units]
     pictures = [
         Picture(f"communication-{problem}", _panels(config, problem, rows), _caption(problem))

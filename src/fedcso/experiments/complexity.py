@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-from fedcso.constants import Constants
-from fedcso.metrics import mean_and_interval
-from fedcso.problem import Problem
+from fedcso.core.constants import Constants
+from fedcso.core.metrics import mean_and_interval
+from fedcso.core.problem import Problem
+from fedcso.core.trace import Trace
 from fedcso.problems import InvariantLogistic, NestedQuadratic
-from fedcso.results import Estimate
-from fedcso.trace import Trace
+from fedcso.reports.tables import Estimate
 
 # ----------------------------------------------------------------------------------------- instances
 

@@ -12,23 +12,23 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from fedcso import figures, results
 from fedcso.algorithms import ALGORITHMS
-from fedcso.commands.common import carry_out as execute
+from fedcso.core.metrics import ByClient, mean_and_interval
+from fedcso.core.plan import Plan
+from fedcso.core.schedules import Cosine
+from fedcso.core.task import Task
+from fedcso.core.trace import Trace
+from fedcso.core.tree import index
 from fedcso.experiments import trials
 from fedcso.experiments.reproduction import About, Picture, Statement, conclude
 from fedcso.experiments.trials import Settings, Space, Trial
-from fedcso.folder import RunFolder
-from fedcso.metrics import ByClient, mean_and_interval
-from fedcso.plan import Plan
 from fedcso.problems import PROBLEMS
-from fedcso.results import Estimate
-from fedcso.schedules import Cosine
-from fedcso.settings import Config, study_of
-from fedcso.study import Results, Unit
-from fedcso.task import Task
-from fedcso.trace import Trace
-from fedcso.tree import index
+from fedcso.reports import figures, tables
+from fedcso.reports.tables import Estimate
+from fedcso.runs.config import Config, study_of
+from fedcso.runs.execute import execute_study
+from fedcso.runs.folder import RunFolder
+from fedcso.runs.study import Results, Unit
 
 METHODS = {
     "FCSG": (),
@@ -100,7 +100,7 @@ def carry_out(folder: RunFolder) -> int:
 
     def play(units: Sequence[Unit]) -> Results:
         nonlocal seconds
-        found = execute(folder, study_of(config, list(units), folder.path), "none")
+        found = execute_study(folder, study_of(config, list(units), folder.path), "none")
         seconds += sum(run.rows[-1]["seconds"] for settings in found.values() for runs in settings for run in runs)
         return found
 
@@ -131,7 +131,7 @@ def carry_out(folder: RunFolder) -> int:
             for method, algorithm in chosen.items()
         ]
     )
-    rows = results.metric_rows(found, config["seeds"])
+    rows = tables.metric_rows(found, config["seeds"])
     name = "figure2" if config["shots"] == 1 else "figure3"
     pictures = [Picture(name, _panels(rows), "Mean over seeds with 95 % bands; rounds above, local steps below.")]
     if config["long_steps"]:
@@ -139,18 +139,18 @@ def carry_out(folder: RunFolder) -> int:
         longer = _longer(config, task, leader, chosen[leader], curve_test)
         long = play([longer])
         found, chosen[longer.name] = found | long, longer.algorithms[0]
-        more_rows = results.metric_rows(long, config["seeds"])
+        more_rows = tables.metric_rows(long, config["seeds"])
         pictures.append(Picture(f"{name}-long", _panels(more_rows), f"One longer run, one seed: {longer.name}."))
         rows += more_rows
 
     final = {
         method: [task.problem.evaluate(run.last, task.test.whole) for run in runs] for method, (runs,) in found.items()
     }
-    folder.write("metrics.csv", results.as_csv(rows))
-    at_home = results.client_rows(found, config["seeds"], task, measure=True)
-    folder.write("clients.csv", results.as_csv(at_home))
+    folder.write("metrics.csv", tables.as_csv(rows))
+    at_home = tables.client_rows(found, config["seeds"], task, measure=True)
+    folder.write("clients.csv", tables.as_csv(at_home))
     if tried:
-        folder.write("trials.csv", results.as_csv(trials.as_rows(tried, "validation_loss")))
+        folder.write("trials.csv", tables.as_csv(trials.as_rows(tried, "validation_loss")))
     conclude(folder, _about(config, tried), pictures, _table(rows, at_home, final, chosen), check(final), seconds)
     return 0
 
@@ -200,7 +200,7 @@ def _table(
     chosen: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """The last model of every method on all test tasks, with its settings and costs."""
-    costs = {line["algorithm"]: line for line in results.summary(rows)}
+    costs = {line["algorithm"]: line for line in tables.summary(rows)}
     table = []
     for method, runs in final.items():
         line, algorithm = costs[method], chosen[method]

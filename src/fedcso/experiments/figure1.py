@@ -12,22 +12,22 @@ from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
-from fedcso import figures, results
-from fedcso.algorithm import Algorithm
 from fedcso.algorithms import FCSG, FCSGM, AccFCSGM
-from fedcso.commands.common import carry_out as execute
-from fedcso.estimator import mean_outside
+from fedcso.core.algorithm import Algorithm
+from fedcso.core.estimator import mean_outside
+from fedcso.core.metrics import mean_and_interval
+from fedcso.core.plan import Plan
+from fedcso.core.task import Task
+from fedcso.core.trace import Trace
 from fedcso.experiments.reproduction import About, Picture, Statement, conclude
-from fedcso.folder import RunFolder
-from fedcso.metrics import mean_and_interval
-from fedcso.plan import Plan
 from fedcso.problems import PROBLEMS
-from fedcso.results import Estimate
-from fedcso.settings import Config, study_of
-from fedcso.specs import settings_of
-from fedcso.study import Results, Unit
-from fedcso.task import Task
-from fedcso.trace import Trace
+from fedcso.reports import figures, tables
+from fedcso.reports.tables import Estimate
+from fedcso.runs.config import Config, study_of
+from fedcso.runs.execute import execute_study
+from fedcso.runs.folder import RunFolder
+from fedcso.runs.specs import settings_of
+from fedcso.runs.study import Results, Unit
 
 INNER = (1, 10, 100)
 RATIOS = (1.0, 1.5, 2.0)
@@ -83,17 +83,17 @@ def carry_out(folder: RunFolder) -> int:
         ratio: PROBLEMS["invariant_logistic"](clients=config["clients"], noise=ratio, test_points=config["test_points"])
         for ratio in RATIOS
     }
-    tuned = execute(folder, study_of(config, list(_tuning(config, tasks)), folder.path), "none")
+    tuned = execute_study(folder, study_of(config, list(_tuning(config, tasks)), folder.path), "none")
     chosen = {
         (panel, method): _best(grid(method, config), tuned.get(f"tune {method} {panel}"))
         for panel in PANELS
         for method in METHODS
     }
-    found = execute(folder, study_of(config, list(_final(config, tasks, chosen)), folder.path), "none")
+    found = execute_study(folder, study_of(config, list(_final(config, tasks, chosen)), folder.path), "none")
 
-    rows = results.metric_rows(found, config["seeds"])
-    folder.write("metrics.csv", results.as_csv(rows))
-    folder.write("tuning.csv", results.as_csv(_tuning_table(config, tuned)))
+    rows = tables.metric_rows(found, config["seeds"])
+    folder.write("metrics.csv", tables.as_csv(rows))
+    folder.write("tuning.csv", tables.as_csv(_tuning_table(config, tuned)))
     pictures = [
         Picture(
             "figure1-accuracy",
@@ -193,7 +193,7 @@ def _tuning_table(config: Config, tuned: Results) -> list[dict[str, Any]]:
 
 def _table(rows: Sequence[dict[str, Any]], chosen: dict[Any, Algorithm]) -> list[dict[str, Any]]:
     """The last evaluation of every cell, with the settings that were chosen."""
-    by_name = {line["algorithm"]: line for line in results.summary(rows)}
+    by_name = {line["algorithm"]: line for line in tables.summary(rows)}
     table = []
     for panel in PANELS:
         for method in (*METHODS, OUTSIDE):

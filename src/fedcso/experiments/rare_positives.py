@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
-from fedcso import figures, results
+from fedcso.core.metrics import mean_and_interval
 from fedcso.experiments.reproduction import About, Statement
 from fedcso.experiments.trials import Settings
-from fedcso.metrics import mean_and_interval
-from fedcso.results import Estimate
-from fedcso.settings import Config
+from fedcso.reports import figures, tables
+from fedcso.reports.tables import Estimate
+from fedcso.runs.config import Config
 
 
 class Method(NamedTuple):
@@ -46,7 +46,7 @@ PAPER = {
 def lines(data: str, rows: Sequence[dict[str, Any]], chosen: dict[str, Settings]) -> list[dict[str, Any]]:
     """What stands in the table of one data set: `rows` are the evaluations of runs called “method on data, …”."""
     table = []
-    for line in results.summary(rows):
+    for line in tables.summary(rows):
         method, _, longer = line["algorithm"].replace(f" on {data}", "\0").partition("\0")
         paper = PAPER.get(data, {}).get(method)
         table.append(

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
-from fedcso import figures, outputs, report, results
-from fedcso.commands.common import show
-from fedcso.folder import RunFolder
+from fedcso.reports import figures, outputs, page, tables
+from fedcso.reports.terminal import show
+from fedcso.runs.folder import RunFolder
 
 
 class Statement(NamedTuple):
@@ -62,7 +62,7 @@ def conclude(
         folder.write(f"{picture.name}.pdf", figures.render(picture.figure, "pdf"))
     quick = ["This is the quick version: too short to judge the paper by."] if config["quick"] else []
     findings = quick + [str(statement) for statement in statements]
-    folder.write("report.html", report.page(about.title, images, table, config, environment, findings))
+    folder.write("report.html", page.page(about.title, images, table, config, environment, findings))
 
     machine, versions = environment["machine"], environment["versions"]
     command = f"fedcso reproduce {config['experiment']}{' --quick' if config['quick'] else ''}"
@@ -79,7 +79,7 @@ def conclude(
         + "\n\n"
         + "\n\n".join(f"![{picture.caption}]({picture.name}.png)\n*{picture.caption}*" for picture in pictures)
         + "\n\n"
-        + results.as_markdown([{k: v for k, v in row.items() if k != "seconds"} for row in table]),
+        + tables.as_markdown([{k: v for k, v in row.items() if k != "seconds"} for row in table]),
     }
     text = "\n".join(f"## {heading}\n\n{body}\n" for heading, body in sections.items())
     folder.write("reproduction.md", f"# {about.title}\n\n{text}")

@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from fedcso.commands.common import carry_out as execute
 from fedcso.experiments import table1_runs as runs
 from fedcso.experiments.complexity import exponent
 from fedcso.experiments.reproduction import About, Statement, conclude
 from fedcso.experiments.table1_pictures import pictures
 from fedcso.experiments.table1_runs import FEDERATED, METHODS, Cell, Crossings, Curve, Prescribed, Steps
-from fedcso.folder import RunFolder
-from fedcso.results import Estimate, as_csv
-from fedcso.settings import Config, study_of
-from fedcso.study import Results
-from fedcso.theory import THEOREMS
+from fedcso.reports.tables import Estimate, as_csv
+from fedcso.runs.config import Config, study_of
+from fedcso.runs.execute import execute_study
+from fedcso.runs.folder import RunFolder
+from fedcso.runs.study import Results
+from fedcso.theory.prescribe import THEOREMS
 
 
 def settings(quick: bool) -> Config:
@@ -76,7 +76,7 @@ def carry_out(folder: RunFolder) -> int:
     config = folder.config()
     theory, tuned, more = runs.by_theory(config), runs.tuned(config), runs.speed_up(config)
     units = [*(run.unit for run in theory.values()), *(u for some in tuned.values() for u in some), *more.values()]
-    found = execute(folder, study_of(config, units, folder.path), "none")
+    found = execute_study(folder, study_of(config, units, folder.path), "none")
 
     by_theory = runs.crossings(theory, found)
     measured = {

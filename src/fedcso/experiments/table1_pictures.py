@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
-from fedcso import figures
 from fedcso.experiments.reproduction import Picture
 from fedcso.experiments.table1_runs import METHODS, Cell, Curve, Steps
-from fedcso.results import Estimate
+from fedcso.reports import figures
+from fedcso.reports.tables import Estimate
 
 
 def pictures(

@@ -9,15 +9,15 @@ from dataclasses import replace
 from statistics import fmean
 from typing import NamedTuple
 
-from fedcso.algorithm import Algorithm
 from fedcso.algorithms import FCSG, FCSGM, AccFCSGM, BSpiderBoost
+from fedcso.core.algorithm import Algorithm
+from fedcso.core.plan import Plan
+from fedcso.core.task import Task
+from fedcso.core.trace import Trace
 from fedcso.experiments.complexity import INSTANCES, Instance, Reached, alike, reached, running_means
-from fedcso.plan import Plan
-from fedcso.settings import Config
-from fedcso.study import Results, Unit
-from fedcso.task import Task
-from fedcso.theory import SINGLE_MACHINE, THEOREMS, Setting, algorithm_of, bound, prescribe
-from fedcso.trace import Trace
+from fedcso.runs.config import Config
+from fedcso.runs.study import Results, Unit
+from fedcso.theory.prescribe import SINGLE_MACHINE, THEOREMS, Setting, algorithm_of, bound, prescribe
 
 METHODS = list(THEOREMS)
 FEDERATED = [method for method in METHODS if method not in SINGLE_MACHINE]

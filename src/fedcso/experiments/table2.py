@@ -11,23 +11,23 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from fedcso import results
-from fedcso.algorithm import Algorithm
 from fedcso.algorithms import ALGORITHMS
-from fedcso.commands.common import carry_out as execute
+from fedcso.core.algorithm import Algorithm
+from fedcso.core.plan import Plan
+from fedcso.core.schedules import Cosine
+from fedcso.core.task import Task
+from fedcso.core.trace import Trace
 from fedcso.experiments import trials
 from fedcso.experiments.rare_positives import METHODS, OTHERS, OURS, Method, about, check, lines, panels
 from fedcso.experiments.reproduction import Picture, conclude
 from fedcso.experiments.trials import Settings, Space
-from fedcso.folder import RunFolder
-from fedcso.plan import Plan
 from fedcso.problems import PROBLEMS
-from fedcso.schedules import Cosine
-from fedcso.settings import Config, study_of
-from fedcso.specs import hyper_parameters
-from fedcso.study import Results, Unit
-from fedcso.task import Task
-from fedcso.trace import Trace
+from fedcso.reports import tables
+from fedcso.runs.config import Config, study_of
+from fedcso.runs.execute import execute_study
+from fedcso.runs.folder import RunFolder
+from fedcso.runs.specs import hyper_parameters
+from fedcso.runs.study import Results, Unit
 
 Play = Callable[[Sequence[Unit]], Results]
 
@@ -70,7 +70,7 @@ def carry_out(folder: RunFolder) -> int:
 
     def play(units: Sequence[Unit]) -> Results:
         nonlocal seconds
-        found = execute(folder, study_of(config, list(units), folder.path), "none")
+        found = execute_study(folder, study_of(config, list(units), folder.path), "none")
         seconds += sum(run.rows[-1]["seconds"] for settings in found.values() for runs in settings for run in runs)
         return found
 
@@ -89,19 +89,19 @@ def carry_out(folder: RunFolder) -> int:
         precision[data] = {
             method: [run.rows[-1]["average_precision"] for run in runs] for method, runs in by_method.items()
         }
-        rows += [{"data": data, **row} for row in results.metric_rows(found, config["seeds"])]
+        rows += [{"data": data, **row} for row in tables.metric_rows(found, config["seeds"])]
         if rounds := config["long_rounds"][data]:
             validated = {
                 method: fmean(_validated(tasks[method], run) for run in by_method[method]) for method in METHODS
             }
             leaders = [max(side, key=validated.__getitem__) for side in (OURS, OTHERS)]
             long = play([plan(method, rounds, config["seeds"][:1], longer=True) for method in leaders])
-            longer += [{"data": data, **row} for row in results.metric_rows(long, config["seeds"])]
+            longer += [{"data": data, **row} for row in tables.metric_rows(long, config["seeds"])]
             found |= long
-        table += lines(data, results.metric_rows(found, config["seeds"]), chosen)
+        table += lines(data, tables.metric_rows(found, config["seeds"]), chosen)
         tuning += [{"data": data, **row} for row in trials.as_rows(tried, "minus_validation_ap")]
-    folder.write("metrics.csv", results.as_csv(rows + longer))
-    folder.write("trials.csv", results.as_csv(tuning))
+    folder.write("metrics.csv", tables.as_csv(rows + longer))
+    folder.write("trials.csv", tables.as_csv(tuning))
     pictures = [Picture("table2", panels(rows), "Test average precision; mean over seeds with 95 % bands.")]
     if longer:
         pictures.append(Picture("table2-long", panels(longer), "The best of each side for longer; one seed."))

@@ -8,7 +8,7 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn.modules.dropout import _DropoutNd
 
-from fedcso.errors import FedcsoError
+from fedcso.core.errors import FedcsoError
 
 
 class Functional:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from fedcso.errors import InvalidValue, UnknownName
+from fedcso.core.errors import InvalidValue, UnknownName
 
 HIDDEN = 32
 """Units of the hidden layer for tables."""

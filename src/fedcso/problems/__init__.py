@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from fedcso.core.task import Task
 from fedcso.problems.auprc import AUPRC, auprc
 from fedcso.problems.auroc import AUROC, auroc
 from fedcso.problems.classification import Classification, classification
@@ -10,7 +11,6 @@ from fedcso.problems.invariant_logistic import InvariantLogistic, invariant_logi
 from fedcso.problems.maml import MAML, maml
 from fedcso.problems.nested_quadratic import NestedQuadratic, nested_quadratic
 from fedcso.problems.pretraining import pretraining
-from fedcso.task import Task
 
 PROBLEMS: dict[str, Callable[..., Task]] = {
     "invariant_logistic": invariant_logistic,

@@ -24,15 +24,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import torch
 
+from fedcso.core.delivery import Delivery
+from fedcso.core.errors import FedcsoError, require, require_positive
+from fedcso.core.problem import Problem
+from fedcso.core.task import Task, with_plan
+from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples
-from fedcso.datasets.sites import load_sites
-from fedcso.delivery import Delivery
-from fedcso.errors import FedcsoError, require, require_positive
+from fedcso.datasets.tables.sites import load_sites
 from fedcso.models.score_nets import net_for
-from fedcso.problem import Problem
 from fedcso.problems.scores import Scores, task_of_sites
-from fedcso.task import Task, with_plan
-from fedcso.tree import Tree
 
 
 class Positives(NamedTuple):

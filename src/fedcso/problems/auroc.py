@@ -17,16 +17,16 @@ from typing import Any, ClassVar
 
 import torch
 
+from fedcso.core.delivery import Delivery
+from fedcso.core.errors import require_fraction
+from fedcso.core.problem import ascend
+from fedcso.core.task import Task, with_plan
+from fedcso.core.tree import Tree, leaves
 from fedcso.datasets.examples import Examples
-from fedcso.datasets.sites import load_sites
-from fedcso.delivery import Delivery
-from fedcso.errors import require_fraction
+from fedcso.datasets.tables.sites import load_sites
 from fedcso.models.score_nets import net_for
-from fedcso.problem import ascend
 from fedcso.problems.ordinary import Ordinary
 from fedcso.problems.scores import Scores, share_of_positives, task_of_sites
-from fedcso.task import Task, with_plan
-from fedcso.tree import Tree, leaves
 
 
 @dataclass(frozen=True)

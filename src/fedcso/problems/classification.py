@@ -13,14 +13,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from fedcso.core.errors import require_count
+from fedcso.core.task import Task
+from fedcso.core.tree import Tree
 from fedcso.datasets import Examples, load
 from fedcso.datasets.partition import partition, thirds
 from fedcso.datasets.rows import share
-from fedcso.errors import require_count
 from fedcso.models.functional import Functional
 from fedcso.problems.ordinary import Ordinary
-from fedcso.task import Task
-from fedcso.tree import Tree
 
 
 @dataclass(frozen=True)

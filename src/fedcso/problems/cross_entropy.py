@@ -6,15 +6,15 @@ from typing import Any, ClassVar
 import torch
 import torch.nn.functional as F
 
+from fedcso.core.delivery import Delivery
+from fedcso.core.errors import require_positive
+from fedcso.core.task import Task, with_plan
+from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples
-from fedcso.datasets.sites import load_sites
-from fedcso.delivery import Delivery
-from fedcso.errors import require_positive
+from fedcso.datasets.tables.sites import load_sites
 from fedcso.models.score_nets import net_for
 from fedcso.problems.ordinary import Ordinary
 from fedcso.problems.scores import Scores, share_of_positives, task_of_sites
-from fedcso.task import Task, with_plan
-from fedcso.tree import Tree
 
 
 @dataclass(frozen=True)

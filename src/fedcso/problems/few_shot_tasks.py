@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import torch
 
+from fedcso.core.errors import FedcsoError, require_count
+from fedcso.core.metrics import ByClient
+from fedcso.core.streams import DATA, stream
 from fedcso.datasets import load_characters
 from fedcso.datasets.characters import spread, with_rotations
-from fedcso.errors import FedcsoError, require_count
-from fedcso.metrics import ByClient
-from fedcso.streams import DATA, stream
 
 
 class FixedTasks(NamedTuple):

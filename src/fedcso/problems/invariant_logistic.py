@@ -23,11 +23,11 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from fedcso.constants import Constants
-from fedcso.errors import require, require_count, require_positive
-from fedcso.problem import Problem
-from fedcso.streams import DATA, stream
-from fedcso.task import Task
+from fedcso.core.constants import Constants
+from fedcso.core.errors import require, require_count, require_positive
+from fedcso.core.problem import Problem
+from fedcso.core.streams import DATA, stream
+from fedcso.core.task import Task
 
 
 class Source(NamedTuple):

@@ -24,14 +24,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from fedcso.errors import FedcsoError, require_count, require_positive
+from fedcso.core.errors import FedcsoError, require_count, require_positive
+from fedcso.core.problem import Problem
+from fedcso.core.task import Task, with_plan
+from fedcso.core.tree import Tree, add_scaled, index, leaves, map_leaves, stack, unflatten_like
+from fedcso.core.workers import pool
 from fedcso.models.conv4 import Conv4
 from fedcso.models.functional import Functional
-from fedcso.problem import Problem
 from fedcso.problems.few_shot_tasks import Classes, Episodes, FixedTasks, Query, fixed, freely, images_of, load_few_shot
-from fedcso.task import Task, with_plan
-from fedcso.tree import Tree, add_scaled, index, leaves, map_leaves, stack, unflatten_like
-from fedcso.workers import pool
 
 
 @dataclass(frozen=True)

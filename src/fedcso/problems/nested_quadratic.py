@@ -17,11 +17,11 @@ from typing import ClassVar
 
 import torch
 
-from fedcso.constants import Constants
-from fedcso.errors import require_count, require_positive
-from fedcso.problem import Problem
-from fedcso.streams import DATA, stream
-from fedcso.task import Task
+from fedcso.core.constants import Constants
+from fedcso.core.errors import require_count, require_positive
+from fedcso.core.problem import Problem
+from fedcso.core.streams import DATA, stream
+from fedcso.core.task import Task
 
 
 @dataclass(frozen=True)

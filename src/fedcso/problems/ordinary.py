@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
+from fedcso.core.errors import FedcsoError
+from fedcso.core.problem import Problem
+from fedcso.core.tree import Tree, map_leaves
 from fedcso.datasets.examples import Examples
-from fedcso.errors import FedcsoError
-from fedcso.problem import Problem
-from fedcso.tree import Tree, map_leaves
 
 
 class Ordinary(Problem):

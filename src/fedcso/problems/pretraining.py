@@ -9,14 +9,14 @@ from typing import Any
 
 import torch
 
+from fedcso.core.errors import require_count
+from fedcso.core.task import Task, with_plan
+from fedcso.core.tree import Tree
 from fedcso.datasets import Examples
-from fedcso.errors import require_count
 from fedcso.models.conv4 import Conv4
 from fedcso.problems.classification import Classification
 from fedcso.problems.few_shot_tasks import Episodes, freely, images_of, load_few_shot
 from fedcso.problems.maml import MAML
-from fedcso.task import Task, with_plan
-from fedcso.tree import Tree
 
 
 @with_plan(rounds=20, local_steps=10, outer_batch=80, evaluate_every=5)

@@ -7,15 +7,15 @@ from typing import Any
 import torch
 from torch import nn
 
+from fedcso.core.delivery import Delivery
+from fedcso.core.errors import FedcsoError, UnknownName
+from fedcso.core.metrics import ByClient
+from fedcso.core.problem import Problem
+from fedcso.core.task import Task
+from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples, pooled
-from fedcso.datasets.sites import Sites
-from fedcso.delivery import Delivery
-from fedcso.errors import FedcsoError, UnknownName
-from fedcso.metrics import ByClient
+from fedcso.datasets.tables.sites import Sites
 from fedcso.models.functional import Functional
-from fedcso.problem import Problem
-from fedcso.task import Task
-from fedcso.tree import Tree
 
 DEAD = 15.0
 """Beyond this a logit's sigmoid is 0 or 1 to six digits, and its slope is gone."""

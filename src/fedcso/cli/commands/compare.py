@@ -1,0 +1,103 @@
+"""Compare runs: the last evaluation of every method, mean ± 95 % interval over seeds, and paired differences.
+
+Differences are taken seed by seed against the first method (or --baseline), so that what a seed has in
+common cancels. Runs on different data are refused.
+
+examples:
+  fedcso compare runs/A                        the methods of one run
+  fedcso compare runs/A runs/B --metric loss
+  fedcso compare runs/A runs/B --allow-different-data
+"""
+
+from pathlib import Path
+from typing import Any
+
+from fedcso.cli.parser import simple_parser
+from fedcso.core.errors import FedcsoError, UnknownName
+from fedcso.core.metrics import mean_and_interval
+from fedcso.reports.recorded import metrics_of
+from fedcso.reports.tables import Estimate, has, metric_names, summary
+from fedcso.reports.terminal import show
+from fedcso.runs.folder import RunFolder
+
+HELP = "runs side by side: mean ± interval, paired differences"
+
+
+def main(arguments: list[str]) -> int:
+    """Two tables."""
+    parser = simple_parser("compare", str(__doc__))
+    parser.add_argument("folder", nargs="+", help="run folders")
+    parser.add_argument("--metric", help="metric of the differences; by default the first there is")
+    parser.add_argument("--baseline", help="method that the others are held against; by default the first")
+    parser.add_argument(
+        "--allow_different_data", action="store_true", help="compare runs on different data all the same"
+    )
+    options = parser.parse_args(arguments)
+    folders = [RunFolder.open(Path(path)) for path in options.folder]
+    data = {folder.path: folder.environment()["data"] for folder in folders}
+    if any(value != data[folders[0].path] for value in data.values()) and not options.allow_different_data:
+        listing = "; ".join(f"{path}: {value}" for path, value in data.items())
+        raise FedcsoError(
+            f"these runs have different data ({listing}); --allow-different-data compares them all the same"
+        )
+    rows = _merged(folders)
+    show(summary(rows), title="last evaluation")
+    show(differences(rows, options.metric, options.baseline), title="paired differences")
+    return 0
+
+
+def _merged(folders: list[RunFolder]) -> list[dict[str, Any]]:
+    """All rows; a method that occurs in several folders is told apart by the folder's name, or its whole path."""
+    tables = {str(folder.path): metrics_of(folder) for folder in folders}
+    names = {path: Path(path).name for path in tables}
+    if len(set(names.values())) < len(names):
+        names = {path: path for path in tables}
+    owners: dict[str, set[str]] = {}
+    for path, rows in tables.items():
+        for row in rows:
+            owners.setdefault(row["algorithm"], set()).add(path)
+
+    def label(row: dict[str, Any], path: str) -> str:
+        return f"{row['algorithm']} [{names[path]}]" if len(owners[row["algorithm"]]) > 1 else str(row["algorithm"])
+
+    return [row | {"algorithm": label(row, path)} for path, rows in tables.items() for row in rows]
+
+
+def differences(rows: list[dict[str, Any]], metric: str | None, baseline: str | None) -> list[dict[str, Any]]:
+    """Of every other method against the baseline, over the seeds both have."""
+    there = [name for name in metric_names(rows) if all(any(has(r, name) for r in some) for some in _by_method(rows))]
+    if metric is not None and metric not in there:
+        raise UnknownName("metric", metric, there)
+    if not there:
+        raise FedcsoError("these runs have no metric in common")
+    metric = metric or there[0]
+    last: dict[str, dict[Any, float]] = {}
+    for row in rows:
+        if has(row, metric):
+            last.setdefault(row["algorithm"], {})[row["seed"]] = float(row[metric])
+    if baseline is not None and baseline not in last:
+        raise UnknownName("baseline", baseline, last)
+    base = baseline or next(iter(last))
+    table = []
+    for name, values in last.items():
+        common = sorted(values.keys() & last[base].keys())
+        if name == base or not common:
+            continue
+        mean, half = mean_and_interval([values[seed] - last[base][seed] for seed in common])
+        verdict = "one seed" if half != half else "within noise" if abs(mean) <= half else "clear"
+        table.append(
+            {
+                f"{metric}: method − {base}": name,
+                "seeds": len(common),
+                "difference": Estimate(mean, half),
+                "": verdict,
+            }
+        )
+    return table
+
+
+def _by_method(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    methods: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        methods.setdefault(row["algorithm"], []).append(row)
+    return list(methods.values())

@@ -1,0 +1,136 @@
+"""Is the inner batch large enough? Bias and noise of the gradient estimate, measured from samples.
+
+At the start x_0 of a problem, or at the models that a run has left in its folder (train for a few rounds, then ask).
+For each m: how far the mean of the estimate is from the true gradient, which no number of rounds removes, against the
+noise of a round, which averages out; and which m it would take. Needs no exact gradient.
+
+examples:
+  fedcso diagnose invariant_logistic
+  fedcso diagnose invariant_logistic --noise 2 --sizes 1,10,100 --target 0.01
+  fedcso diagnose auprc --data breast_cancer --outer-batch 8 --local-steps 10
+  fedcso diagnose runs/2026-01-31_120000_invariant_logistic_1a2b3c
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file
+
+from fedcso.cli.parser import Parser, simple_parser
+from fedcso.core.errors import FedcsoError, InvalidValue, require_positive
+from fedcso.core.plan import Plan
+from fedcso.core.problem import Problem
+from fedcso.core.streams import START, stream
+from fedcso.core.task import Task, plan_defaults
+from fedcso.core.tree import Tree, named_leaves, unflatten_like
+from fedcso.reports.terminal import show
+from fedcso.runs.config import plan_of, task_of
+from fedcso.runs.execute import same_data
+from fedcso.runs.folder import RunFolder
+from fedcso.runs.specs import make_task, task_maker
+from fedcso.theory.diagnosis import Diagnosis, diagnose
+
+HELP = "is the inner batch large enough? bias and noise, measured"
+
+
+def main(arguments: list[str]) -> int:
+    """A table and a verdict for every model."""
+    parser = simple_parser("diagnose", str(__doc__))
+    parser.usage = "fedcso diagnose PROBLEM|FOLDER [options]"
+    parser.add_argument("--sizes", default="1,2,4,8,16,32", help="m, separated by commas")
+    parser.add_argument("--samples", type=int, default=512, help="outer samples, over all clients")
+    parser.add_argument("--target", type=float, help="how small the bias shall be, if not below the noise")
+    parser.add_argument("--seed", type=int, default=0, help="of x_0, and of the samples")
+    where = arguments[0] if arguments and not arguments[0].startswith("-") else None
+    if where is None:
+        parser.parse_args(arguments)  # --help ends here
+        raise FedcsoError("which problem, or which run's folder? Name it first: fedcso diagnose invariant_logistic")
+    if Path(where).is_dir():
+        options = parser.parse_args(arguments[1:])
+        task, plan, models = _of_a_run(RunFolder.open(Path(where)))
+    else:
+        options, task, plan = _of_a_problem(parser, where, arguments[1:])
+        models = iter([("x_0", task.problem.project(task.problem.init(stream(options.seed, START, 0))))])
+    if options.target is not None:
+        require_positive("target", options.target)
+    clients = [data for data in task.clients if task.problem.trains(data)]
+    averaged = len(plan.participants(0, 0, len(clients))) * plan.outer_batch * plan.local_steps
+    for name, x in models:
+        found = diagnose(
+            task.problem,
+            x,
+            clients,
+            _sizes(options.sizes),
+            samples=options.samples,
+            averaged=averaged,
+            weights=[1.0 if plan.weights == "uniform" else task.problem.size(data) for data in clients],
+            seed=options.seed,
+        )
+        show(_table(found), title=f"{name}: N·b·q = {averaged} estimates in a round")
+        print("\n".join(found.advice(options.target)) + "\n")
+    return 0
+
+
+def _sizes(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidValue("sizes", text, "whole numbers separated by commas: 1,10,100") from None
+
+
+def _of_a_problem(parser: Parser, problem: str, arguments: list[str]) -> tuple[Any, Task, Plan]:
+    """The problem with its options, and as much of a plan as the noise of a round depends on."""
+    maker = task_maker(problem)
+    usual = Plan(**plan_defaults(maker))
+    group = parser.add_argument_group("of which a round consists")
+    group.add_argument("--local_steps", type=int, default=usual.local_steps, help="q")
+    group.add_argument("--outer_batch", type=int, default=usual.outer_batch, help="b")
+    parser.add_function_arguments(maker, as_group=True)
+    options = parser.parse_args(arguments)
+    values = options.as_dict()
+    own = Parser()
+    own.add_function_arguments(maker)
+    task = make_task(maker, {name: values[name] for name in own.known() if name in values}, problem)
+    return options, task, Plan(local_steps=options.local_steps, outer_batch=options.outer_batch)
+
+
+def _of_a_run(folder: RunFolder) -> tuple[Task, Plan, Iterator[tuple[str, Tree]]]:
+    """A run's task and plan, and its last models: of the first seed of each method."""
+    config = folder.config()
+    if "problem" not in config:
+        raise FedcsoError(f"{folder.path / 'config.yaml'} does not say which problem it is for")
+    path = folder.path / "model-final.safetensors"
+    if not path.is_file():
+        raise FedcsoError(f"{folder.path} has no models yet; go on with: fedcso resume {folder.path}")
+    task = same_data(folder, task_of(config))
+    return task, plan_of(config), _models(path, task.problem)
+
+
+def _models(path: Path, problem: Problem) -> Iterator[tuple[str, Tree]]:
+    tensors = load_file(path)
+    like = problem.init(stream(0, START, 0))
+    names = [leaf or "x" for leaf, _ in named_leaves(like)]
+    seen = set()
+    for key in tensors:
+        method, seed, _ = key.rsplit("/", 2)
+        if method not in seen:
+            seen.add(method)
+            yield (
+                f"{method}, seed {seed}",
+                unflatten_like(like, (tensors[f"{method}/{seed}/{leaf}"] for leaf in names)),
+            )
+
+
+def _table(found: Diagnosis) -> list[dict[str, Any]]:
+    return [
+        {
+            "m": size.m,
+            "bias": str(size.bias),
+            "share of ‖∇F‖": f"{size.bias.value / found.gradient.value:.0%}" if found.gradient.value else "–",
+            "noise of one estimate": str(size.noise),
+            "noise of a round": f"{found.noise(size):.3g}",
+            "": found.verdict(size),
+        }
+        for size in found.sizes
+    ]

@@ -1,0 +1,43 @@
+"""What fedcso runs on: versions, threads, device, datasets found, optional parts.
+
+examples:
+  fedcso doctor
+"""
+
+import importlib.util
+import shutil
+
+import torch
+
+from fedcso.cli.commands.data import check
+from fedcso.cli.parser import simple_parser
+from fedcso.core.errors import FedcsoError
+from fedcso.datasets import CHARACTERS, DATASETS, IMAGES
+from fedcso.runs.folder import environment
+
+HELP = "versions, threads, device, data found"
+
+EXTRAS = {"flower": ["flwr"], "parquet": ["pyarrow"], "sweep": ["optuna"], "track": ["tensorboard", "mlflow", "wandb"]}
+
+
+def main(arguments: list[str]) -> int:
+    """A list."""
+    simple_parser("doctor", str(__doc__)).parse_args(arguments)
+    found = environment({}, {})
+    for name, version in found["versions"].items():
+        print(f"{name:14} {version}")
+    print(f"{'commit':14} {found['commit'] or 'not run from a checkout'}")
+    for name, value in found["machine"].items():
+        print(f"{name:14} {value}")
+    print(f"{'device':14} {'cuda' if torch.cuda.is_available() else 'cpu'}")
+    print(f"{'compiler':14} {shutil.which('cc') or shutil.which('gcc') or 'none found'}")
+    for extra, modules in EXTRAS.items():
+        missing = [module for module in modules if importlib.util.find_spec(module) is None]
+        state = "installed" if not missing else f"missing {', '.join(missing)}: pip install 'fedcso[{extra}]'"
+        print(f"{'extra ' + extra:14} {state}")
+    for name in (*DATASETS, *IMAGES, *CHARACTERS):
+        try:
+            print(f"{'data ' + name:14} found, {check(name)}")
+        except FedcsoError as error:
+            print(f"{'data ' + name:14} not found: {error}")
+    return 0

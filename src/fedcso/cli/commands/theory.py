@@ -1,0 +1,163 @@
+"""The paper's theorems with numbers: which settings reach an accuracy, after how many samples and rounds.
+
+Name a problem, and its constants are known or estimated from samples; or give all six constants yourself; or both, and
+yours count. Prints Table 1 of the paper with numbers. The bounds hold for the worst problem with these constants:
+yours needs less (fedcso reproduce table1 measures how much less, fedcso diagnose measures the bias itself).
+
+examples:
+  fedcso theory invariant_logistic --epsilon 0.1
+  fedcso theory nested_quadratic --epsilon 0.5 --clients 64
+  fedcso theory invariant_logistic --steps 5000 --noise 2
+  fedcso theory --epsilon 0.1 --clients 16 --S-f 0.25 --L-f 1 --S-g 0 --L-g 2 --sigma-g 1 --gap 1
+"""
+
+from typing import Any
+
+from fedcso.cli.parser import Parser, simple_parser
+from fedcso.core.constants import SYMBOLS, Constants
+from fedcso.core.errors import FedcsoError
+from fedcso.core.streams import START, stream
+from fedcso.core.task import Task
+from fedcso.reports.tables import Estimate
+from fedcso.reports.terminal import show
+from fedcso.runs.specs import make_task, spell, task_maker
+from fedcso.theory.estimate import Estimated, constants_of
+from fedcso.theory.prescribe import SINGLE_MACHINE, THEOREMS, Setting, algorithm_of, bound, prescribe
+
+HELP = "the theorems with numbers: settings, samples and rounds for an accuracy"
+
+OPTIONS = {
+    "S_f": ("outer_smoothness", "smoothness of f"),
+    "L_f": ("outer_slope", "largest slope of f"),
+    "S_g": ("inner_smoothness", "smoothness of g"),
+    "L_g": ("inner_slope", "largest slope of g"),
+    "sigma_g": ("inner_noise", "standard deviation of g over the inner samples"),
+    "gap": ("gap", "F(x_0) − F*"),
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Two tables, and commands to copy."""
+    problem = arguments[0] if arguments and not arguments[0].startswith("-") else None
+    parser = simple_parser("theory", str(__doc__))
+    parser.usage = "fedcso theory [PROBLEM] [options]"
+    _add_options(parser)
+    if problem:
+        parser.add_function_arguments(task_maker(problem), as_group=True)
+    else:
+        parser.add_argument("--clients", type=int, default=16, help="N")
+    values = parser.parse_args(arguments[1:] if problem else arguments).as_dict()
+    task = _task(problem, values) if problem else None
+    clients = sum(task.problem.trains(data) for data in task.clients) if task else values["clients"]
+    found = _constants(task, values)
+    settings = [_prescribed(method, found.constants, clients, values) for method in THEOREMS]
+    show(_constants_table(found), title="constants" + (f" of {problem}" if problem else ""))
+    show([_row(setting, found.constants) for setting in settings], title="Table 1 with numbers")
+    print("samples: inner samples of one client; ε: the root of the bound; BSGD and BSpiderBoost run on one machine")
+    if problem:
+        own = _options_of(problem, values)
+        usual = parser.get_defaults().as_dict()
+        chosen = "".join(
+            f" --{name} {value}" for name, value in own.items() if value != usual[name] and name != "clients"
+        )
+        for setting in settings:
+            print(_command(problem + chosen, setting) + (f" --clients {setting.clients}" if "clients" in own else ""))
+    return 0
+
+
+def _add_options(parser: Parser) -> None:
+    group = parser.add_argument_group("what is wanted")
+    group.add_argument("--epsilon", type=float, help="ε: how small ‖∇F‖ shall be on average")
+    group.add_argument("--steps", type=int, help="T: how many steps there may be, instead of ε")
+    group.add_argument("--outer_batch", type=int, default=1, help="b (BSpiderBoost chooses its own)")
+    group = parser.add_argument_group("constants, where they are not the problem's")
+    for option, (_, meaning) in OPTIONS.items():
+        group.add_argument(f"--{option}", type=float, metavar="NUMBER", help=meaning)
+    group = parser.add_argument_group("how a problem's constants are found")
+    group.add_argument("--radius", type=float, help="of the ball that the iterates do not leave")
+    group.add_argument("--lowest", type=float, default=0.0, help="F*, or a number below it, where it is not known")
+    group.add_argument("--samples", type=int, default=100, help="outer samples of an estimate")
+    group.add_argument("--seed", type=int, default=0, help="of x_0, and of the samples")
+
+
+def _options_of(problem: str, values: dict[str, Any]) -> dict[str, Any]:
+    """The problem's own options."""
+    parser = Parser()
+    parser.add_function_arguments(task_maker(problem))
+    return {name: values[name] for name in parser.known() if name in values}
+
+
+def _task(problem: str, values: dict[str, Any]) -> Task:
+    return make_task(task_maker(problem), _options_of(problem, values), problem)
+
+
+def _constants(task: Task | None, values: dict[str, Any]) -> Estimated:
+    """The problem's, with those that were given in their place."""
+    given = {name: values[option] for option, (name, _) in OPTIONS.items() if values[option] is not None}
+    exact = dict.fromkeys(given, 0.0)
+    if len(given) == len(OPTIONS):
+        return Estimated(Constants(**given), exact)
+    if task is None:
+        missing = [f"--{option.replace('_', '-')}" for option, (name, _) in OPTIONS.items() if name not in given]
+        raise FedcsoError(f"name a problem, or give its constants too: {', '.join(missing)}")
+    x = task.problem.project(task.problem.init(stream(values["seed"], START, 0)))
+    how = values["radius"], values["lowest"], values["samples"], values["seed"]
+    found = constants_of(task.problem, x, task.clients, *how)
+    known = {name: getattr(found.constants, name) for name in SYMBOLS}
+    return Estimated(Constants(**known | given), found.half_widths | exact)
+
+
+def _constants_table(found: Estimated) -> list[dict[str, Any]]:
+    constants, widths = found
+    table = [
+        {
+            "": SYMBOLS[name],
+            "value": Estimate(getattr(constants, name), widths[name] or float("nan")),
+            "known": "from samples" if widths[name] else "exactly",
+            "meaning": meaning,
+        }
+        for name, meaning in OPTIONS.values()
+    ]
+    derived = {
+        "S_F": (constants.smoothness, "smoothness of F: S_g L_f + S_f L_g²"),
+        "L_f²L_g²": (constants.variance, "bound of the variance of ∇F̂"),
+        "L_g²S_f²σ_g²": (constants.bias, "bound of m times its squared bias"),
+    }
+    for symbol, (value, meaning) in derived.items():
+        table.append({"": symbol, "value": Estimate(value, float("nan")), "known": "follows", "meaning": meaning})
+    return table
+
+
+def _prescribed(method: str, constants: Constants, clients: int, values: dict[str, Any]) -> Setting:
+    clients = 1 if method in SINGLE_MACHINE else clients
+    wanted = {name: values[name] for name in ("epsilon", "steps", "outer_batch")}
+    return prescribe(method, constants, clients, **wanted)
+
+
+def _row(setting: Setting, constants: Constants) -> dict[str, Any]:
+    samples, rounds = THEOREMS[setting.method].exponents
+    return {
+        "method": setting.method,
+        "N": setting.clients,
+        "α": f"{setting.learning_rate:.3g}",
+        "β": "–" if setting.momentum == 1 else f"{setting.momentum:.3g}",
+        "q": setting.local_steps,
+        "b": setting.outer_batch,
+        "B": setting.initial_batch,
+        "m": setting.inner_batch,
+        "T": setting.steps,
+        "rounds": "–" if setting.method in SINGLE_MACHINE else setting.rounds,
+        "samples": setting.samples,
+        "ε": f"{sum(bound(setting, constants).values()) ** 0.5:.3g}",
+        "proven": f"samples ε^−{samples}, {'steps' if setting.method in SINGLE_MACHINE else 'rounds'} ε^−{rounds}",
+    }
+
+
+def _command(problem: str, setting: Setting) -> str:
+    """How to run it."""
+    options = ", ".join(f"{name}={spell(value)}" for name, value in vars(algorithm_of(setting)).items())
+    sizes = (
+        f"--rounds {setting.rounds} --local-steps {setting.local_steps} --outer-batch {setting.outer_batch} "
+        f"--inner-batch {setting.inner_batch} --initial-batch {setting.initial_batch}"
+    )
+    return f"fedcso run {problem} --algorithm '{setting.method}({options})' {sizes}"

@@ -1,0 +1,104 @@
+"""How long and in what portions a run goes, whatever the algorithm."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from fedcso.core.errors import InvalidValue, is_number, require, require_choice, require_count
+from fedcso.core.streams import SERVER, stream
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The sizes of a run: rounds, steps, batches, who takes part, how clients count."""
+
+    rounds: int = 100
+    """Communication rounds; T = rounds · local_steps."""
+    local_steps: int = 50
+    """q, the steps between two communications."""
+    outer_batch: int = 1
+    """b, outer samples per step."""
+    inner_batch: int = 10
+    """m, inner samples per outer sample."""
+    initial_batch: int | None = None
+    """B, outer samples of the very first estimate; b if not given."""
+    participation: int | float = 1.0
+    """How many clients take part in a round, drawn by seed: a fraction (float) or a number (int)."""
+    weights: Literal["uniform", "size"] = "uniform"
+    """How clients count in averages: all alike as in the paper, or by the size of their data."""
+    evaluate_every: int = 1
+    """Rounds between two evaluations; the start and the last round are always evaluated."""
+    epsilon: float = 0.0
+    """ε: stop when the mean of ‖∇F(x̄)‖² over the evaluations so far is at most ε², where ∇F is known; 0 for never."""
+    diagnose_every: int = 0
+    """Rounds between two measurements of bias and noise (which cost samples); 0 for never."""
+    inner_batch_most: int | None = None
+    """Double m, up to this, whenever a diagnosis finds a bias of more than half of ‖∇F‖; never if not given."""
+    clip: float = 0.0
+    """Gradients (each client's, at every step) longer than this are shortened to it; 0 for never."""
+    on_nonfinite: Literal["stop", "drop"] = "stop"
+    """A client whose loss, gradient or update is not finite stops the run, or is left out of the round."""
+
+    def __post_init__(self) -> None:
+        for name in ("rounds", "local_steps", "outer_batch", "inner_batch", "evaluate_every"):
+            require_count(name, getattr(self, name))
+        if self.initial_batch is not None:
+            require_count("initial_batch", self.initial_batch)
+        require(
+            "participation",
+            self.participation,
+            lambda p: is_number(p) and (p >= 1 if isinstance(p, int) else 0 < p <= 1),
+            "a fraction in (0, 1] (float) or a number of clients, at least 1 (int)",
+        )
+        require("epsilon", self.epsilon, lambda e: is_number(e) and 0 <= e < float("inf"), "at least 0")
+        require_count("diagnose_every", self.diagnose_every, least=0)
+        if self.inner_batch_most is not None:
+            require_count("inner_batch_most", self.inner_batch_most, least=self.inner_batch)
+            require("diagnose_every", self.diagnose_every, bool, "at least 1 where inner_batch_most is given")
+        require("clip", self.clip, lambda norm: is_number(norm) and norm >= 0, "a norm, or 0 for no clipping")
+        require_choice("weights", self.weights, ("uniform", "size"))
+        require_choice("on_nonfinite", self.on_nonfinite, ("stop", "drop"))
+
+    @property
+    def initial(self) -> int:
+        """B."""
+        return self.outer_batch if self.initial_batch is None else self.initial_batch
+
+    @property
+    def adaptive(self) -> bool:
+        """True if m may change."""
+        return self.inner_batch_most is not None
+
+    @property
+    def total_steps(self) -> int:
+        """T."""
+        return self.rounds * self.local_steps
+
+    def steps(self, round: int) -> range:
+        """The steps t of a round."""
+        return range(round * self.local_steps, (round + 1) * self.local_steps)
+
+    def participants(self, seed: int, round: int, clients: int) -> list[int]:
+        """Which clients take part in a round, in ascending order."""
+        if isinstance(self.participation, float):
+            number = max(1, round_half_up(self.participation * clients))
+        else:
+            number = self.participation
+        if number == clients:
+            return list(range(clients))
+        chosen = torch.randperm(clients, generator=stream(seed, SERVER, round))[:number]
+        return sorted(chosen.tolist())
+
+
+def round_half_up(value: float) -> int:
+    """To the nearest whole number, halves upwards (Python's own `round` goes to the even one)."""
+    return int(value + 0.5)
+
+
+def require_single_machine(method: str, plan: Plan, clients: int) -> None:
+    """For methods of one machine: a single client (with all the data) and q = 1."""
+    if clients != 1:
+        raise InvalidValue("clients", clients, f"1 for {method}, which runs on one machine: pool the data first")
+    if plan.local_steps != 1:
+        raise InvalidValue("local_steps", plan.local_steps, f"1 for {method}, which has no local steps")

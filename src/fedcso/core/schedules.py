@@ -1,0 +1,63 @@
+"""Learning rates (or momenta) that change with the step t = 0, 1, 2, …"""
+
+import math
+from dataclasses import dataclass
+
+from fedcso.core.errors import require_count, require_fraction, require_positive
+
+
+@dataclass(frozen=True)
+class InverseSqrt:
+    """start / √(1 + t / steps): the classic decay for stochastic gradients."""
+
+    start: float
+    steps: int = 1
+
+    def __post_init__(self) -> None:
+        require_positive("start", self.start)
+        require_count("steps", self.steps)
+
+    def __call__(self, t: int) -> float:
+        """The value at step t."""
+        return self.start / math.sqrt(1 + t / self.steps)
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """From start down to start·floor along half a cosine over `steps` steps, constant after."""
+
+    start: float
+    steps: int
+    floor: float = 0.01
+
+    def __post_init__(self) -> None:
+        require_positive("start", self.start)
+        require_count("steps", self.steps)
+        require_fraction("floor", self.floor)
+
+    def __call__(self, t: int) -> float:
+        """The value at step t."""
+        along = min(t / self.steps, 1.0)
+        return self.start * (self.floor + (1 - self.floor) * (1 + math.cos(math.pi * along)) / 2)
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """start · factor^(t / steps)."""
+
+    start: float
+    factor: float
+    steps: int = 1
+
+    def __post_init__(self) -> None:
+        require_positive("start", self.start)
+        require_fraction("factor", self.factor)
+        require_count("steps", self.steps)
+
+    def __call__(self, t: int) -> float:
+        """The value at step t."""
+        return float(self.start * self.factor ** (t / self.steps))
+
+
+SCHEDULES = {"inverse_sqrt": InverseSqrt, "cosine": Cosine, "exponential": Exponential}
+"""Every schedule by the name it has in configurations: `learning_rate=cosine(0.1, 5000)`."""

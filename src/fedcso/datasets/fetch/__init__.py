@@ -1,0 +1,1 @@
+"""Getting published archives: where they are looked for, downloaded to and unpacked."""

@@ -1,0 +1,107 @@
+"""Data that take a while to prepare are prepared once, and kept compressed."""
+
+import io
+import logging
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import torch
+
+from fedcso.core import atomic
+from fedcso.core.notice import NOTICE
+from fedcso.datasets.characters import SIDE, Characters
+from fedcso.datasets.examples import Examples
+from fedcso.datasets.fetch.places import cache_folder
+from fedcso.datasets.images import Images
+
+log = logging.getLogger("fedcso")
+
+Data = TypeVar("Data")
+Arrays = Mapping[str, np.ndarray]
+
+DAMAGE = (OSError, EOFError, KeyError, ValueError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+"""How a file can turn out not to be what was written; the checksums in it reveal any change."""
+
+
+def kept(name: str, digest: str, make: Callable[[], Characters]) -> Characters:
+    """The characters from the cache; if they are not there, or not whole, from `make`, and into the cache.
+
+    `digest` stands for all that the result depends on, so a file by that name never is out of date.
+    """
+    return _kept(name, digest, make, _from_characters, _to_characters)
+
+
+def kept_images(name: str, digest: str, make: Callable[[], Images]) -> Images:
+    """The same for labelled pictures."""
+    return _kept(name, digest, make, _from_images, _to_images)
+
+
+def _kept(
+    name: str,
+    digest: str,
+    make: Callable[[], Data],
+    to_arrays: Callable[[Data], Arrays],
+    from_arrays: Callable[[Arrays], Data],
+) -> Data:
+    file = cache_folder() / f"{name}-{digest[:16]}.npz"
+    try:
+        return from_arrays(_load(file))
+    except FileNotFoundError:
+        log.log(NOTICE, "preparing %s, once; this can take half a minute", name)
+    except DAMAGE as error:
+        log.warning("%s is damaged (%s); preparing it again", file, error)
+    data = make()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write(file, _pack(to_arrays(data)))
+    except OSError as error:
+        log.warning("could not keep %s for the next time (%s)", name, error)
+    return data
+
+
+def _pack(arrays: Arrays) -> bytes:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
+
+
+def _load(file: Path) -> dict[str, np.ndarray]:
+    with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def _from_characters(characters: Characters) -> Arrays:
+    return {split: images.numpy() for split, images in characters._asdict().items()}
+
+
+def _to_characters(arrays: Arrays) -> Characters:
+    return Characters(*(_drawings(arrays[split]) for split in Characters._fields))
+
+
+def _drawings(array: np.ndarray) -> torch.Tensor:
+    if array.dtype != np.uint8 or array.ndim != 4 or array.shape[2:] != (SIDE, SIDE):
+        raise ValueError(f"it holds {array.dtype} of {array.shape}")
+    return torch.from_numpy(array)
+
+
+def _from_images(images: Images) -> Arrays:
+    """Labels, too, are bytes here."""
+    return {
+        f"{split}_{part}": tensor.numpy().astype(np.uint8)
+        for split, examples in images._asdict().items()
+        for part, tensor in examples._asdict().items()
+    }
+
+
+def _to_images(arrays: Arrays) -> Images:
+    return Images(*(_examples(arrays[f"{split}_inputs"], arrays[f"{split}_labels"]) for split in Images._fields))
+
+
+def _examples(inputs: np.ndarray, labels: np.ndarray) -> Examples:
+    if inputs.dtype != np.uint8 or inputs.ndim != 4 or labels.dtype != np.uint8 or labels.shape != inputs.shape[:1]:
+        raise ValueError(f"it holds {inputs.dtype} of {inputs.shape} and {labels.dtype} of {labels.shape}")
+    return Examples(torch.from_numpy(inputs), torch.from_numpy(labels).to(torch.int64))

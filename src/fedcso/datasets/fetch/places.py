@@ -1,0 +1,23 @@
+"""Where data are looked for and kept on this machine."""
+
+import os
+from pathlib import Path
+
+from fedcso.core.errors import FedcsoError
+
+
+class DataMissing(FedcsoError):
+    """Data are in none of the places; the message says which files to put where."""
+
+
+def cache_folder() -> Path:
+    """Where downloads and prepared data are kept: FEDCSO_CACHE, or ~/.cache/fedcso."""
+    return Path(os.environ.get("FEDCSO_CACHE") or "~/.cache/fedcso").expanduser()
+
+
+def data_folders(root: Path | None = None) -> list[Path]:
+    """Where data may lie: `root` if it is given; otherwise the folders of FEDCSO_DATA, then the cache."""
+    if root is not None:
+        return [root]
+    named = os.environ.get("FEDCSO_DATA", "").split(os.pathsep)
+    return [*(Path(name).expanduser() for name in named if name), cache_folder()]

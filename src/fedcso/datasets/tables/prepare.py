@@ -1,0 +1,195 @@
+"""A table's columns as numbers for a network, by what the training rows hold; for new rows, too.
+
+Each column becomes one or several: its numbers standardised, a 0/1 column for "is missing", or a 0/1 column for
+each category. What that takes (medians, means, categories) is a `Preparation`, which can be kept as JSON.
+"""
+
+import dataclasses
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
+from fedcso.datasets.tables.columns import NUMBERS, numbers, texts
+
+MOST_CATEGORIES = 50
+OTHER = "other"
+"""Where rarer categories go, and those that training has not seen."""
+
+FURTHEST = 1e6
+"""Standardised values end here: in training none comes near, and no new row shall make a network overflow."""
+
+STEADY = 1e-12
+TINY = 1e-150
+"""A column whose standard deviation is less, relative to its largest number or at all, is constant but for rounding."""
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """Missing values become the median, then (value − mean) / std."""
+
+    name: str
+    median: float
+    mean: float
+    std: float
+
+    def __post_init__(self) -> None:
+        if not all(map(math.isfinite, (self.median, self.mean, self.std))) or self.std <= 0:
+            raise InvalidValue(self.name, (self.median, self.mean, self.std), "finite, with a positive deviation")
+
+    @property
+    def names(self) -> list[str]:
+        """One column, named as it was."""
+        return [self.name]
+
+    def encode(self, column: pd.Series) -> np.ndarray:
+        """Standardised numbers."""
+        values = numbers(column)
+        filled = np.where(np.isnan(values), self.median, values)
+        with np.errstate(over="ignore"):  # an infinite quotient, too, ends at the furthest
+            return np.clip((filled - self.mean) / self.std, -FURTHEST, FURTHEST)[:, None]
+
+
+@dataclass(frozen=True)
+class Missing:
+    """1 where the value is missing."""
+
+    name: str
+
+    @property
+    def names(self) -> list[str]:
+        """One column that says what it is."""
+        return [f"{self.name} is missing"]
+
+    def encode(self, column: pd.Series) -> np.ndarray:
+        """Zeros and ones."""
+        return column.isna().to_numpy(dtype=np.float64)[:, None]
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """1 in the column of the row's category, 0 in all others."""
+
+    name: str
+    categories: tuple[str, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """One column a category, one for others, one for none."""
+        return [f"{self.name} = {category}" for category in (*self.categories, OTHER)] + [f"{self.name} is missing"]
+
+    def encode(self, column: pd.Series) -> np.ndarray:
+        """Zeros and ones."""
+        places: dict[str | None, int] = {category: place for place, category in enumerate(self.categories)}
+        other = len(places)
+        places[None] = other + 1
+        return np.eye(other + 2)[[places.get(value, other) for value in texts(column)]]
+
+
+Encoder = Numeric | Missing | Categorical
+ENCODERS: dict[str, type[Encoder]] = {encoder.__name__: encoder for encoder in (Numeric, Missing, Categorical)}
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How each column is encoded, in the order of the encoded columns; a column may occur twice."""
+
+    encoders: tuple[Encoder, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """The encoded columns."""
+        return [name for encoder in self.encoders for name in encoder.names]
+
+    def apply(self, frame: pd.DataFrame) -> torch.Tensor:
+        """Rows as float32 (rows, encoded columns), without NaN; columns not seen in training are ignored."""
+        for encoder in self.encoders:
+            if encoder.name not in frame.columns:
+                raise UnknownName("column", encoder.name, map(str, frame.columns))
+        if not frame.columns.is_unique:
+            raise FedcsoError(f"two columns are called {frame.columns[frame.columns.duplicated()][0]!r}")
+        encoded = [encoder.encode(frame[encoder.name]) for encoder in self.encoders]
+        return torch.from_numpy(np.concatenate(encoded, axis=1).astype(np.float32))
+
+    def to_json(self) -> str:
+        """To be kept beside a model; `from_json` gives the same again, to the bit."""
+        encoders = [{"encoder": type(encoder).__name__, **dataclasses.asdict(encoder)} for encoder in self.encoders]
+        return json.dumps({"encoders": encoders}, indent=1)
+
+    @classmethod
+    def from_json(cls, written: str) -> "Preparation":
+        """What `to_json` wrote."""
+        try:
+            return cls(tuple(_encoder(dict(fields)) for fields in json.loads(written)["encoders"]))
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
+            raise FedcsoError(f"this is not a preparation as fedcso writes it ({error!r})") from error
+
+
+def _encoder(fields: dict[str, Any]) -> Encoder:
+    if "categories" in fields:
+        fields["categories"] = tuple(map(str, fields["categories"]))
+    return ENCODERS[fields.pop("encoder")](**fields)
+
+
+def prepare(train: pd.DataFrame, kinds: Mapping[str, str]) -> tuple[Preparation, list[str]]:
+    """The preparation for these training rows, and notes on what was left out or looks odd."""
+    encoders: list[Encoder] = []
+    notes: list[str] = []
+    for name in train.columns:
+        found, said = (_numeric if kinds[name] == NUMBERS else _categorical)(train[name])
+        encoders += found
+        notes += [f"{name}: {note}" for note in said]
+    if not encoders:
+        raise FedcsoError(f"no column is left to learn from ({'; '.join(notes) or 'there was none'})")
+    return Preparation(tuple(encoders)), notes
+
+
+def _numeric(column: pd.Series) -> tuple[list[Encoder], list[str]]:
+    values, name = numbers(column), str(column.name)
+    given = values[~np.isnan(values)]
+    if not len(given):
+        return [], ["left out, the training rows have no value"]
+    missing: list[Encoder] = [Missing(name)] if len(given) < len(values) else []
+    median = float(np.median(given))
+    filled = np.where(np.isnan(values), median, values)
+    mean, std = float(filled.mean()), float(filled.std())
+    if std <= max(STEADY * np.abs(filled).max(), TINY):
+        return missing, [f"always {median:g}, left out" + (" but for whether it is missing" if missing else "")]
+    numbered = len(given) == len(np.unique(given)) > MOST_CATEGORIES and (given == given.round()).all()
+    odd = ["whole numbers that are all different; leave it out if it only numbers the rows"] if numbered else []
+    return [Numeric(name, median, mean, std), *missing], odd
+
+
+def _categorical(column: pd.Series) -> tuple[list[Encoder], list[str]]:
+    values = texts(column)
+    given = [value for value in values if value is not None]
+    counts = Counter(given)
+    if not given:
+        return [], ["left out, the training rows have no value"]
+    if len(counts) == len(given) > 2:
+        return [], ["left out, all its values are different, as those of an identifier"]
+    if len(counts) == 1 and len(given) == len(values):
+        return [], [f"always {given[0]!r}, left out"]
+    notes = []
+    numeric = [value for value in counts if _is_number(value)]
+    if 0 < len(numeric) < len(counts) < 2 * len(numeric):
+        odd = min(counts.keys() - set(numeric))
+        notes = [f"taken for categories although most values are numbers, because some, such as {odd!r}, are not"]
+    ranked = sorted(counts.keys() - {OTHER}, key=lambda value: (-counts[value], value))
+    if len(ranked) > MOST_CATEGORIES:
+        notes.append(f"of {len(counts)} categories the {MOST_CATEGORIES} most frequent are kept, the rest is {OTHER!r}")
+    return [Categorical(str(column.name), tuple(sorted(ranked[:MOST_CATEGORIES])))], notes
+
+
+def _is_number(value: str) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except ValueError:
+        return False

@@ -1,0 +1,138 @@
+"""Rare positives at several sites: the built-in data made rare and dealt out, or one's own table."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from fedcso.core.errors import InvalidValue, UnknownName, require, require_count
+from fedcso.datasets import DATASETS, IMAGES, load, load_images
+from fedcso.datasets.examples import Examples
+from fedcso.datasets.imbalance import binarise, thin_positives
+from fedcso.datasets.partition import partition, pathological, thirds
+from fedcso.datasets.rows import share
+from fedcso.datasets.versions import Variation
+
+if TYPE_CHECKING:  # pandas takes long to load
+    from fedcso.datasets.tables.prepare import Preparation
+
+TEN_CLASSES = "5,6,7,8,9"
+"""The paper's positives."""
+
+
+class Sites(NamedTuple):
+    """Each site's examples, label 1 for positive; inputs are float rows or uint8 pictures."""
+
+    names: list[str]
+    train: list[Examples]
+    validation: list[Examples]
+    test: list[Examples]
+    notes: list[str]
+    """What a user should know of how they came about."""
+    preparation: "Preparation | None" = None
+    """Makes the same numbers of new rows of a table."""
+    positive_rate: float | None = None
+    """The share of positives over all sites, where these are not all."""
+    variation: Variation = Variation()
+    """Which versions of a picture are trained on."""
+
+
+def load_sites(
+    data: str = "digits",
+    label: str = "",
+    site: str = "",
+    positive: str = "",
+    clients: int = 16,
+    alpha: float = 0.0,
+    classes: int = 0,
+    removed: float = 0.8,
+    mirrored: bool = False,
+    moved: int = 0,
+    data_seed: int = 0,
+    agreement: str = "",
+) -> Sites:
+    """Sites with rare positives.
+
+    Args:
+        data: digits, breast_cancer, mnist or cifar10; or your own .csv, .parquet or .npz file, or a folder of them
+        label: of your own data, the column that says which rows are positive
+        site: of your own data, the column that says where a row belongs; without it every file is a site
+        positive: the labels that count as positive, separated by commas; 5,6,7,8,9 where there are ten classes
+        clients: built-in data, over how many sites they are dealt
+        alpha: built-in data, Dirichlet concentration of the classes per site; small is unlike, 0 means alike (IID)
+        classes: built-in data, how many of the classes each site has, if not all (a pathological split)
+        removed: built-in data, the share of the training positives that is left out
+        mirrored: pictures, train also on what is seen of them in a mirror
+        moved: pictures, train also on them moved by up to so many pixels
+        data_seed: decides the splits and who holds what
+        agreement: in a federation of real sites, the file with what they agreed on; data is then one site's own table
+    """
+    require_count("moved", moved, least=0)
+    for name, value in (("mirrored", mirrored), ("moved", moved)):
+        if value and data not in IMAGES:
+            raise InvalidValue(name, value, f"left out for data other than pictures ({', '.join(IMAGES)})")
+    if agreement:
+        from fedcso.datasets.tables.agree import agreed_sites
+
+        return agreed_sites(data, label, positive, agreement, data_seed)
+    if data in DATASETS or data in IMAGES:
+        sites = _built_in(data, positive, clients, alpha, classes, removed, data_seed)
+        return sites._replace(variation=Variation(mirrored, moved))
+    if not Path(data).suffix and not Path(data).exists():
+        raise UnknownName("data", data, [*DATASETS, *IMAGES, "FILE.csv", "FILE.parquet", "FILE.npz", "FOLDER"])
+    require("label", label, bool, "the name of a column, which your own data need")
+    from fedcso.datasets.tables.table import load_table
+
+    table = load_table(data, label, site or None, positive or None, data_seed)
+    return Sites(table.sites, table.train, table.validation, table.test, table.notes, table.preparation)
+
+
+def _built_in(data: str, positive: str, clients: int, alpha: float, classes: int, removed: float, seed: int) -> Sites:
+    """All examples are dealt together, so that a site's test data are like those it trains on."""
+    inputs, labels, parts = _splits(data, seed)
+    chosen = positive or (TEN_CLASSES if len(torch.unique(labels)) == 10 else "1")
+    try:
+        values = [int(value) for value in chosen.split(",")]
+    except ValueError:
+        raise InvalidValue("positive", positive, "labels (whole numbers) separated by commas") from None
+    binary = binarise(labels, values)
+    train = parts["train"][thin_positives(binary[parts["train"]], removed, seed)]
+    parts = parts | {"train": train}
+    if inputs.dtype != torch.uint8:  # measurements: scaled by what is known in training
+        mean, std = inputs[train].mean(0), inputs[train].std(0).clamp_min(1e-6)
+        inputs = (inputs - mean) / std
+    everything = torch.cat(list(parts.values()))
+    if classes:
+        shares = pathological(labels[everything], clients, classes, seed)
+    else:
+        shares = partition(labels[everything], clients, alpha, seed)
+    held = {
+        name: [Examples(inputs[own], binary[own]) for own in _cut(everything, shares, part)]
+        for name, part in parts.items()
+        if name != "train"
+    }
+    whole = Examples(inputs, binary)
+    held["train"] = [share(whole, own) for own in _cut(everything, shares, parts["train"])]
+    count, total = int(binary[train].sum()), len(train)
+    notes = [f"{data}: {count:,} of {total:,} training examples are positive ({count / total:.1%})"]
+    return Sites([str(n) for n in range(clients)], held["train"], held["validation"], held["test"], notes)
+
+
+def _splits(data: str, seed: int) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
+    """Inputs, labels, and which examples train, validate and test; pictures keep the test set they came with."""
+    if data in DATASETS:
+        examples = load(data)
+        return *examples, dict(zip(("train", "validation", "test"), thirds(len(examples.labels), seed), strict=True))
+    train, test = load_images(data)
+    number = len(train.labels)
+    order = torch.randperm(number, generator=torch.Generator().manual_seed(seed))
+    parts = {"train": order[: number * 9 // 10], "validation": order[number * 9 // 10 :]}
+    parts["test"] = torch.arange(number, number + len(test.labels))
+    return torch.cat([train.inputs, test.inputs]), torch.cat([train.labels, test.labels]), parts
+
+
+def _cut(everything: torch.Tensor, shares: list[torch.Tensor], part: torch.Tensor) -> list[torch.Tensor]:
+    """Of each site's share, the examples that belong to a part."""
+    belongs = torch.zeros(int(everything.max()) + 1, dtype=torch.bool)
+    belongs[part] = True
+    return [own[belongs[own]] for own in (everything[share] for share in shares)]

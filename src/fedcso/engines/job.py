@@ -1,0 +1,80 @@
+"""One run, completely specified and checked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from fedcso.core.algorithm import Algorithm
+from fedcso.core.errors import FedcsoError, InvalidValue, require, require_count
+from fedcso.core.estimator import Estimator, plain
+from fedcso.core.metrics import evaluate
+from fedcso.core.plan import Plan
+from fedcso.core.problem import Problem
+from fedcso.core.streams import OUTPUT, START, stream
+from fedcso.core.tree import Tree, to_device
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run, completely: which method on which problem over which clients, how long, which seed."""
+
+    algorithm: Algorithm
+    problem: Problem
+    clients: Sequence[Any]
+    plan: Plan
+    seed: int = 0
+    test: Any = None
+    estimator: Estimator = plain
+    device: str = "cpu"
+    able: list[int] = field(init=False, repr=False)
+    """The clients that have something to train with."""
+
+    def __post_init__(self) -> None:
+        require_count("seed", self.seed, least=0)
+        require("clients", len(self.clients), lambda n: n >= 1, "at least one client's data")
+        able = [n for n, data in enumerate(self.clients) if self.problem.trains(data)]
+        object.__setattr__(self, "able", able)
+        require("clients", len(able), lambda n: n >= 1, "at least one with something to train on")
+        if isinstance(self.plan.participation, int) and self.plan.participation > len(able):
+            raise InvalidValue(
+                "participation", self.plan.participation, f"at most the {len(able)} clients there are to train"
+            )
+        self.algorithm.check(self.plan, self.problem, self.clients)
+        self.estimator.check(self.plan.inner_batch)
+        self.estimator.check(self.plan.inner_batch_most or self.plan.inner_batch)
+        if self.plan.epsilon and type(self.problem).exact is Problem.exact:
+            name = type(self.problem).__name__
+            raise InvalidValue("epsilon", self.plan.epsilon, f"0: ∇F of {name} is not known exactly")
+        if self.algorithm.tracks and self.estimator is not plain:
+            method = type(self.algorithm).__name__
+            raise FedcsoError(f"estimator: {method} tracks the inner value and uses no other estimator than 'plain'")
+
+    def participants(self, round: int) -> list[int]:
+        """Which clients take part in a round, in ascending order."""
+        return [self.able[place] for place in self.plan.participants(self.seed, round, len(self.able))]
+
+    def weights(self, clients: Sequence[int]) -> list[float]:
+        """How much each of the given clients counts (not normalised)."""
+        if self.plan.weights == "uniform":
+            return [1.0] * len(clients)
+        return [float(self.problem.size(self.clients[n])) for n in clients]
+
+    def resized(self, inner_batch: int) -> "Job":
+        """The same with another m."""
+        if inner_batch == self.plan.inner_batch:
+            return self
+        return replace(self, plan=replace(self.plan, inner_batch=inner_batch))
+
+    def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
+        """The metrics of some models."""
+        return evaluate(self.problem, models, self.test, self.clients, self.weights(range(len(self.clients))))
+
+    def start(self) -> Tree:
+        """x_0, on the device, inside X."""
+        return to_device(self.problem.project(self.problem.init(stream(self.seed, START, 0))), self.device)
+
+    def output_step(self) -> int:
+        """The uniformly random step t whose x̄_t the theorems speak of: 0 ≤ t < T, x̄ taken after it."""
+        return int(torch.randint(self.plan.total_steps, (), generator=stream(self.seed, OUTPUT, 0)))

@@ -1,0 +1,172 @@
+"""The loop over rounds that all engines share.
+
+An engine plays rounds: it knows where clients live and how their local steps are carried out. What
+comes between rounds (evaluation, counting, choosing the iterates to report) is the same for all and
+stands here. Every module in `fedcso.engines` exports
+
+    run(algorithm, problem, clients, plan, seed=0, *, test=None, estimator=plain, device="cpu",
+        on_round=None, start=None) -> Trace
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import NamedTuple, Protocol
+
+from fedcso.core.errors import FedcsoError
+from fedcso.core.metrics import is_better
+from fedcso.core.plan import Plan
+from fedcso.core.problem import Problem
+from fedcso.core.trace import Trace
+from fedcso.core.tree import Tree
+from fedcso.engines.job import Job
+from fedcso.engines.server import Report
+from fedcso.engines.snapshot import Snapshot
+from fedcso.theory import adaptive
+
+
+class Rounds(Protocol):
+    """An engine at work on one or several runs (a grid, several seeds) in step with each other."""
+
+    jobs: list[Job]
+    failures: dict[int, FedcsoError]
+    """Runs that broke off, by their place in `jobs`, and why."""
+
+    def play(self, round: int) -> list[Report | FedcsoError]:
+        """Carry out a round of every run; a run that broke off is answered by the reason."""
+
+    def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
+        """The metrics of each run's model."""
+
+    def state(self) -> dict[str, Tree]:
+        """All that the next round depends on: the server's state and the clients' local ones."""
+
+    def load(self, state: dict[str, Tree]) -> None:
+        """Go on from such a state."""
+
+    def resize(self, inner_batch: int) -> None:
+        """From now on draw so many inner samples for each ξ."""
+
+
+class Progress(NamedTuple):
+    """What is told after every round."""
+
+    done: int
+    traces: Sequence[Trace]
+    rounds: Rounds
+
+    def snapshot(self) -> Snapshot:
+        """All that is needed to go on from here."""
+        return Snapshot(self.done, self.rounds.state(), [copy(trace) for trace in self.traces])
+
+
+OnRound = Callable[[Progress], None]
+
+
+def drive(rounds: Rounds, on_round: OnRound | None = None, start: Snapshot | None = None) -> list[Trace]:
+    """Play all rounds; between them evaluate, count, and keep the iterates that are to be reported."""
+    jobs, plan = rounds.jobs, rounds.jobs[0].plan
+    clock = time.perf_counter()
+    if plan.adaptive and len(jobs) > 1:
+        raise FedcsoError("runs that choose their own m (inner_batch_most) can't be played together, only one by one")
+    if start is None:
+        models = [job.start() for job in jobs]
+        traces = [Trace(last=x, best=x, output=x, participation=[0] * len(jobs[0].clients)) for x in models]
+        best = [float("nan")] * len(jobs)
+        _record(rounds, traces, best, 0, [float("nan")] * len(jobs), clock)
+    else:
+        rounds.load(start.state)
+        traces = [copy(trace) for trace in start.traces]  # the snapshot itself stays as it is
+        rounds.failures |= {i: trace.failure for i, trace in enumerate(traces) if trace.failure}
+        clock -= max(trace.rows[-1]["seconds"] for trace in traces)
+        best = [_best_of(trace.rows, jobs[0].problem) for trace in traces]
+        if plan.adaptive:
+            rounds.resize(next(int(row["inner_batch"]) for row in reversed(traces[0].rows) if "inner_batch" in row))
+    for r in range(start.done if start else 0, plan.rounds):
+        if over(plan, r, traces):
+            break
+        reports = rounds.play(r)
+        losses = [float("nan")] * len(jobs)
+        for i, (trace, report) in enumerate(zip(traces, reports, strict=True)):
+            if isinstance(report, FedcsoError):
+                trace.failure = report
+                continue
+            losses[i] = report.train_loss
+            trace.last, trace.shared = report.shared["x"], report.shared
+            trace.output = trace.output if report.output is None else report.output
+            trace.dropped = [*trace.dropped, *report.dropped]
+            trace.costs += report.costs
+            present = set(report.participants)
+            trace.participation = [count + (n in present) for n, count in enumerate(trace.participation)]
+        if (r + 1) % plan.evaluate_every == 0 or r + 1 == plan.rounds or adaptive.due(plan, r + 1):
+            _record(rounds, traces, best, r + 1, losses, clock)
+        if on_round:
+            on_round(Progress(r + 1, traces, rounds))
+    return traces
+
+
+def over(plan: Plan, done: int, traces: Sequence[Trace]) -> bool:
+    """True if all rounds are played, or every run has broken off or come below the plan's ε."""
+    return done == plan.rounds or all(
+        trace.failure is not None or trace.rows[-1].get(RUNNING, float("inf")) <= plan.epsilon for trace in traces
+    )
+
+
+RUNNING = "mean_gradient_norm"
+"""The root of the mean of ‖∇F(x̄)‖² over the evaluations so far, of which the theorems speak."""
+
+
+def _record(
+    rounds: Rounds, traces: Sequence[Trace], best: list[float], done: int, train_losses: Sequence[float], clock: float
+) -> None:
+    """Evaluate the models as they are after `done` rounds; `best` holds the best value of each run so far."""
+    jobs, job = rounds.jobs, rounds.jobs[0]
+    results = rounds.evaluate([trace.last for trace in traces])
+    for i, (one, trace, metrics) in enumerate(zip(jobs, traces, results, strict=True)):
+        if trace.failure:
+            continue
+        row = {"round": done, "step": done * job.plan.local_steps, "train_loss": train_losses[i], **metrics}
+        if job.plan.epsilon and "gradient_norm" in row:
+            before = trace.rows[-1][RUNNING] if trace.rows else 0.0
+            count = len(trace.rows)
+            row[RUNNING] = ((before**2 * count + row["gradient_norm"] ** 2) / (count + 1)) ** 0.5
+        if adaptive.due(job.plan, done):
+            row |= _diagnosed(one, trace, done)
+            rounds.resize(int(row["inner_batch"]))
+        counted = {name: count for name, count in trace.costs.as_dict().items() if name != "rounds"}
+        row |= counted | {"seconds": time.perf_counter() - clock}
+        select = _selecting(job.problem, row)
+        if is_better(select, row[select], [best[i]]):
+            trace.best, best[i] = trace.last, row[select]
+        trace.rows = [*trace.rows, row]
+
+
+def _selecting(problem: Problem, row: dict[str, float]) -> str:
+    """By which metric of a row the best iterate is chosen."""
+    return problem.select if problem.select in row else "train_loss"
+
+
+def _best_of(rows: Sequence[dict[str, float]], problem: Problem) -> float:
+    """The best value in some rows."""
+    best = float("nan")
+    for row in rows:
+        select = _selecting(problem, row)
+        best = row[select] if is_better(select, row[select], [best]) else best
+    return best
+
+
+def _diagnosed(job: Job, trace: Trace, done: int) -> dict[str, float]:
+    """Bias and noise at the clients of the next round; what it costs is counted."""
+    some = job.participants(done)
+    data, weights = [job.clients[n] for n in some], job.weights(some)
+    found = adaptive.look(job.problem, trace.last, data, weights, job.plan, job.seed, done)
+    trace.costs += found.costs
+    return found.columns
+
+
+def only(traces: Sequence[Trace]) -> Trace:
+    """The trace of a single run; raises what broke it off."""
+    (trace,) = traces
+    if trace.failure:
+        raise trace.failure
+    return trace

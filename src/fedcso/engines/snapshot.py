@@ -1,0 +1,83 @@
+"""A run between two rounds, and its form in bytes: safetensors with a JSON head, no pickle."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from fedcso.core import packing
+from fedcso.core.costs import Costs
+from fedcso.core.errors import Fault, FedcsoError, LeftOut, NonFinite
+from fedcso.core.packing import Leaf, Reader, decode, encode
+from fedcso.core.trace import Trace
+from fedcso.core.tree import Tree
+
+
+class Snapshot(NamedTuple):
+    """A run between two rounds: with it, the rest comes out as if nothing had happened."""
+
+    done: int
+    """Rounds played."""
+    state: dict[str, Tree]
+    traces: list[Trace]
+
+
+FAULTS: dict[str, type[NonFinite] | type[LeftOut]] = {kind.__name__: kind for kind in (NonFinite, LeftOut)}
+
+
+def _fault_code(fault: Fault) -> list[Any]:
+    """Its kind and what it was made of."""
+    kind, values = fault.__reduce__()
+    return [kind.__name__, list(values)]
+
+
+def chunks(snapshot: Snapshot) -> Iterator[bytes]:
+    """The snapshot as the content of a file, piece by piece."""
+    tensors: dict[str, Leaf] = {}
+    seen: dict[int, str] = {}
+    head = {
+        "done": snapshot.done,
+        "state": encode(snapshot.state, tensors, seen),
+        "traces": [
+            {
+                "rows": trace.rows,
+                "models": encode(
+                    {"last": trace.last, "best": trace.best, "output": trace.output, "shared": trace.shared or {}},
+                    tensors,
+                    seen,
+                ),
+                "costs": asdict(trace.costs),
+                "participation": trace.participation,
+                "dropped": [_fault_code(fault) for fault in trace.dropped],
+                "failure": str(trace.failure) if trace.failure else None,
+            }
+            for trace in snapshot.traces
+        ],
+    }
+    yield from packing.chunks(head, tensors)
+
+
+def to_bytes(snapshot: Snapshot) -> bytes:
+    """The content of a file in one piece."""
+    return b"".join(chunks(snapshot))
+
+
+def from_bytes(content: bytes, device: str = "cpu") -> Snapshot:
+    """The snapshot in a file's content."""
+    return read(lambda offset, length: content[offset : offset + length], device)
+
+
+def read(source: Reader, device: str = "cpu") -> Snapshot:
+    """The snapshot in a file; clients' local states that were put away stay in it until they are needed."""
+    head, tensors = packing.parse(source, device)
+    traces = [
+        Trace(
+            rows=code["rows"],
+            **decode(code["models"], tensors),
+            costs=Costs(**code["costs"]),
+            participation=code["participation"],
+            dropped=[FAULTS[kind](*values) for kind, values in code["dropped"]],
+            failure=FedcsoError(code["failure"]) if code["failure"] else None,
+        )
+        for code in head["traces"]
+    ]
+    return Snapshot(head["done"], decode(head["state"], tensors), traces)

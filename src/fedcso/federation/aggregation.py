@@ -1,0 +1,107 @@
+"""What sites send, made into one: the mean of the paper, or combinations that a few bad sites can't spoil.
+
+With Δ_n = (what site n sent) − (what it was sent), over all shared quantities together:
+
+    clipping            Δ_n ← Δ_n min(1, C / ‖Δ_n‖)
+    mean                Σ_n w_n Δ_n
+    median              of each coordinate, over the sites
+    trimmed mean        of each coordinate, without the smallest and the largest share of the values
+    noise (privacy)     mean + N(0, (z C / n)² I) for n sites that count alike: the Gaussian mechanism
+
+Reference: Yin, Chen, Ramchandran, Bartlett, Byzantine-Robust Distributed Learning, ICML 2018; McMahan, Ramage,
+Talwar, Zhang, Learning Differentially Private Recurrent Language Models, ICLR 2018.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from fedcso.core.tree import Tree, average, map_leaves, named_leaves, unflatten_like
+
+Rule = Callable[[Sequence[Tree], Sequence[float], float], Tree]
+
+
+def _mean(sent: Sequence[Tree], weights: Sequence[float], trim: float) -> Tree:
+    return average(sent, weights)
+
+
+def _median(sent: Sequence[Tree], weights: Sequence[float], trim: float) -> Tree:
+    """The mean of the two middle values where their number is even."""
+    return _trimmed_mean(sent, weights, trim=(len(sent) - 1) // 2 / len(sent))
+
+
+def _trimmed_mean(sent: Sequence[Tree], weights: Sequence[float], trim: float) -> Tree:
+    """Sites count alike: robustness against any few of them leaves no room for weights."""
+    cut = int(trim * len(sent) + 1e-9)
+
+    def combined(*parts: torch.Tensor) -> torch.Tensor:
+        ordered = torch.stack([part.to(torch.float64) for part in parts]).sort(0).values
+        return ordered[cut : len(parts) - cut].mean(0).to(parts[0].dtype)
+
+    return map_leaves(combined, *sent)
+
+
+AGGREGATES: dict[str, Rule] = {"mean": _mean, "median": _median, "trimmed_mean": _trimmed_mean}
+"""By name."""
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """Clip, combine, add noise; by default just the mean."""
+
+    aggregate: str = "mean"
+    trim: float = 0.2
+    clip_update: float = 0.0
+    """C, 0 for no clipping."""
+    noise: float = 0.0
+    """z, the noise in units of what clipping lets one site contribute."""
+
+    def __call__(
+        self, before: dict[str, Tree], sent: Sequence[dict[str, Tree]], weights: Sequence[float]
+    ) -> dict[str, Tree]:
+        """The server's combination (`fedcso.server.Combine`)."""
+        if self.clip_update:
+            sent = [clipped(before, one, self.clip_update) for one in sent]
+        combined: dict[str, Tree] = AGGREGATES[self.aggregate](sent, weights, self.trim)
+        if self.noise:
+            combined = _with_noise(combined, self.noise * self.clip_update / len(sent))
+        return combined
+
+
+def update_norm(before: Tree, sent: Tree) -> float:
+    """‖Δ‖ in float64; what the server had nothing of yet counts from zero."""
+    return float(sum(float(part.square().sum()) for part in _changes(before, sent)) ** 0.5)
+
+
+def clipped(before: Tree, sent: Tree, longest: float) -> Tree:
+    """What was sent, moved towards what it started from until ‖Δ‖ ≤ longest."""
+    length = update_norm(before, sent)
+    if length <= longest:
+        return sent
+    changes = _changes(before, sent)
+    new = [
+        (leaf.to(torch.float64) - change * (1 - longest / length)).to(leaf.dtype)
+        for (_, leaf), change in zip(named_leaves(sent), changes, strict=True)
+    ]
+    return unflatten_like(sent, new)
+
+
+def _changes(before: Tree, sent: Tree) -> list[torch.Tensor]:
+    had = dict(named_leaves(before))
+    return [
+        leaf.to(torch.float64) - (had[path].to(torch.float64) if path in had else 0)
+        for path, leaf in named_leaves(sent)
+    ]
+
+
+def _with_noise(tree: Tree, deviation: float) -> Tree:
+    """Gaussian noise that no one else can know: sites know the run's seed, so it is not drawn from that."""
+    secret = torch.Generator().manual_seed(int.from_bytes(os.urandom(8), "big") >> 1)
+
+    def noisy(leaf: torch.Tensor) -> torch.Tensor:
+        drawn = torch.randn(leaf.shape, generator=secret, dtype=torch.float64)
+        return (leaf.to(torch.float64) + deviation * drawn.to(leaf.device)).to(leaf.dtype)
+
+    return map_leaves(noisy, tree)

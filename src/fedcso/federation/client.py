@@ -1,0 +1,130 @@
+"""A site's part: it answers orders. What leaves it is `shared`, and a few counts and metrics; never rows.
+
+Errors are told to the site's own log in full, and to the coordinator only by their kind: their words may hold data.
+"""
+
+import logging
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from flwr.app import Context, Message
+from flwr.clientapp import ClientApp
+
+from fedcso.core.errors import NonFinite, UnknownName
+from fedcso.core.tree import Tree, to_device
+from fedcso.engines.client import local_round
+from fedcso.federation.memory import Memory
+from fedcso.federation.order import Order
+from fedcso.federation.site import Site
+from fedcso.federation.wire import pack, unpack
+
+log = logging.getLogger("fedcso")
+
+Answer = tuple[dict[str, Any], Tree]
+Handler = Callable[[Order, Tree, Site, Path], Answer]
+
+
+def client_app(app: Path) -> ClientApp:
+    """The ClientApp of an app whose files are in the folder `app`."""
+    flower = ClientApp()
+    flower.query()(_answering(describe, app))
+    flower.train()(_answering(train, app))
+    flower.evaluate()(_answering(evaluate, app))
+    return flower
+
+
+def describe(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
+    """Who this is and how much it has; before sites have agreed how to prepare their tables, what is in its own."""
+    number = site.number(order)
+    if "data" in site.own and not order.agreement and "agreement" in order.config:
+        from fedcso.datasets.tables.agree import as_json, describe_table  # here, for pandas takes long to load
+
+        columns = {key: str(order.config[key]) for key in ("label", "positive") if order.config.get(key)}
+        described, _ = describe_table(**(columns | site.own), seed=int(order.config["data_seed"]), place=number)
+        return {"number": number, "table": as_json(described)}, ()
+    holding = site.holding(order, app)
+    about = {
+        "size": holding.problem.size(holding.data),
+        "trains": holding.problem.trains(holding.data),
+        "tests": holding.test is not None,
+    }
+    return {"number": number} | about, ()
+
+
+def train(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
+    """q local steps from what the coordinator sent."""
+    holding = site.holding(order, app)
+    job = site.job(order, holding)
+    memory = Memory(site.folder, order.run)
+    local = memory.recall(order.remembered)
+    shared = to_device(tree["shared"], site.device)
+    started = time.perf_counter()
+    reply = local_round(job, holding.number, order.round, shared, local, order.output_step)
+    seconds = time.perf_counter() - started
+    forgot = bool(reply.local) and local is None and order.remembered >= 0
+    memory.keep(order.round, to_device(reply.local, "cpu"), besides=order.remembered)
+    words = {"costs": reply.costs.as_dict(), "train_loss": reply.train_loss, "seconds": seconds, "forgot": forgot}
+    sent = {"shared": reply.shared} | ({} if reply.output is None else {"output": reply.output})
+    return words, to_device(sent, "cpu")
+
+
+def evaluate(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
+    """The model's metrics on this site's held-out data."""
+    holding = site.holding(order, app)
+    with torch.no_grad():
+        metrics = holding.problem.evaluate(to_device(tree["x"], site.device), holding.test)
+    return {"metrics": {name: _number(value) for name, value in metrics.items()}}, ()
+
+
+def _number(value: Any) -> float | None:
+    """None where a metric is undefined."""
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def _answering(handler: Handler, app: Path) -> Callable[[Message, Context], Message]:
+    """A handler as Flower calls it."""
+
+    def answer(message: Message, context: Context) -> Message:
+        site = None
+        try:
+            site = Site.of(context.node_config)
+            words, tree = unpack(message.content)
+            order = Order.read(words)
+            with _at_most(order.seconds):
+                said, sent = handler(order, tree, site, app)
+        except Exception as error:  # whatever a user's data or problem make it raise, it is answered
+            log.exception("this site can't answer")
+            said, sent = {"refused": _reason(error)}, ()
+        return Message(pack({"site": site.name if site else "", **said}, sent), reply_to=message)
+
+    return answer
+
+
+@contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """End this process when an answer would come too late: who hangs must not miss the rounds to come as well."""
+    timer = threading.Timer(seconds, os._exit, [1])
+    timer.daemon = True
+    if seconds:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _reason(error: Exception) -> str:
+    """What may be told: numbers that broke and names that are known to all, otherwise only the kind of error."""
+    if isinstance(error, NonFinite):
+        return f"non-finite {error.quantity} at step {error.step}"
+    if isinstance(error, UnknownName):
+        return "it has a name that is asked for nowhere, or lacks one that is; its own log says which"
+    return f"it raised {type(error).__name__}; its own log says why"

@@ -1,0 +1,1 @@
+"""Starting a federation: keys, processes, and the folder that a site gets."""

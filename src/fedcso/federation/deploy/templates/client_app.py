@@ -1,0 +1,7 @@
+"""A site's part."""
+
+from pathlib import Path
+
+from fedcso.federation.client import client_app
+
+app = client_app(Path(__file__).parent)

@@ -1,0 +1,107 @@
+"""Which node is which site, and what each has said of its data."""
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from flwr.serverapp import Grid
+
+from fedcso.federation.elsewhere import About
+from fedcso.federation.exchange import exchange
+from fedcso.federation.order import Order
+from fedcso.federation.wire import Unreadable, pack, unpack
+from fedcso.runs.study import Interrupted
+
+log = logging.getLogger("fedcso")
+
+LOOK_SECONDS = 1.0
+SAY_SECONDS = 15.0
+AGAIN_SECONDS = 60.0
+
+
+class Roster:
+    """The sites of a run. A name belongs to the node that had it first, for as long as that is connected."""
+
+    def __init__(self, grid: Grid, order: Order, answer_seconds: float):
+        self.grid, self.order, self.answer_seconds = grid, order, answer_seconds
+        self.names = order.sites
+        self.nodes: dict[int, int] = {}
+        """By client, the node where it is now."""
+        self.said: dict[int, dict[str, Any]] = {}
+        """By client, how it described itself last."""
+        self.about = [About() for _ in self.names]
+        self.turned_away: dict[int, float] = {}
+        """Nodes that could not take part, and when they said so: they are asked again after a while."""
+
+    def refresh(self) -> None:
+        """See who has gone; ask those who are new who they are."""
+        there = set(self.grid.get_node_ids())
+        self.nodes = {client: node for client, node in self.nodes.items() if node in there}
+        away = {node for node, when in self.turned_away.items() if time.monotonic() - when < AGAIN_SECONDS}
+        new = sorted(there - set(self.nodes.values()) - away)
+        if new:
+            self._ask(new)
+
+    def ask_again(self, order: Order) -> None:
+        """The same sites, now that more has been agreed on."""
+        self.order = order
+        nodes, self.nodes = sorted(self.nodes.values()), {}
+        self._ask(nodes)
+
+    def wait(self, least: int, seconds: float) -> None:
+        """Until so many sites are there; after `seconds` it is given up for now."""
+        began = said = time.monotonic()
+        self.refresh()
+        while len(self.nodes) < least:
+            now = time.monotonic()
+            if now - began > seconds:
+                raise Interrupted(f"{self._missing(least)}; waited {seconds:.0f} s (wait_seconds)")
+            if now - said > SAY_SECONDS or said == began:
+                log.warning("waiting: %s", self._missing(least))
+                said = now
+            time.sleep(LOOK_SECONDS)
+            self.refresh()
+
+    def wait_for_all(self, least: int, seconds: float) -> None:
+        """Until all are there; after `seconds` a smaller number will do."""
+        try:
+            self.wait(len(self.names), seconds)
+        except Interrupted:
+            self.wait(least, LOOK_SECONDS)
+            log.warning("beginning without all: %s", self._missing(least))
+
+    def _missing(self, least: int) -> str:
+        absent = [name for client, name in enumerate(self.names) if client not in self.nodes]
+        return (
+            f"{len(self.nodes)} of {len(self.names)} sites are connected, {least} needed, missing {', '.join(absent)}"
+        )
+
+    def _ask(self, nodes: Sequence[int]) -> None:
+        """Bind nodes to the sites that they say they are."""
+        content = {node: pack(self.order.words()) for node in nodes}
+        for node, arrival in exchange(self.grid, "query", content, self.answer_seconds).items():
+            if arrival.content is None:
+                log.warning("node %d did not say who it is: %s", node, arrival.reason)
+                continue  # asked again at the next look
+            try:
+                said, _ = unpack(arrival.content)
+                reason = str(said["refused"]) if "refused" in said else self._bind(node, said)
+            except (Unreadable, LookupError, TypeError, ValueError):
+                said, reason = {}, "its answer can't be read"
+            if reason:
+                self.turned_away[node] = time.monotonic()
+                log.warning("site %s (node %d) can't take part: %s", said.get("site") or "?", node, reason)
+
+    def _bind(self, node: int, said: dict[str, Any]) -> str:
+        """Take a site in; returns what stands against it."""
+        client = int(said["number"])
+        if not 0 <= client < len(self.names) or self.names[client] != said["site"]:
+            return f"its name {said['site']!r} is not in the list"
+        if client in self.nodes:
+            return "another node has the same name"
+        self.nodes[client], self.said[client] = node, said
+        if "size" in said:
+            self.about[client] = About(float(said["size"]), bool(said["trains"]), bool(said["tests"]))
+        log.info("site %s is node %d", self.names[client], node)
+        return ""

@@ -1,0 +1,182 @@
+"""The coordinator's part: a run as any other, whose rounds are played by sites."""
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+
+from fedcso.core.algorithm import Algorithm
+from fedcso.core.errors import FedcsoError
+from fedcso.core.estimator import Estimator, plain
+from fedcso.core.plan import Plan
+from fedcso.core.problem import Problem
+from fedcso.core.task import Task
+from fedcso.core.trace import Trace
+from fedcso.datasets.tables.agree import ELSEWHERE, Description, agree
+from fedcso.engines.job import Job
+from fedcso.engines.loop import OnRound, drive, only
+from fedcso.engines.snapshot import Snapshot
+from fedcso.federation.deploy.deployment import Deployment
+from fedcso.federation.deploy.watchdog import watched
+from fedcso.federation.elsewhere import About, Elsewhere
+from fedcso.federation.journal import Journal
+from fedcso.federation.options import OPTIONS, Federation
+from fedcso.federation.order import Order
+from fedcso.federation.privacy import statement
+from fedcso.federation.roster import Roster
+from fedcso.federation.rounds import Connection, SiteBySite
+from fedcso.federation.site import located
+from fedcso.reports import outputs
+from fedcso.reports.terminal import conclude
+from fedcso.runs.config import algorithms_of, plan_of, task_of
+from fedcso.runs.execute import at_work
+from fedcso.runs.folder import RunFolder, read_yaml
+from fedcso.runs.progress import display
+from fedcso.runs.study import Interrupted, Study, Unit, as_file_name
+from fedcso.runs.tracking import Silent
+
+SITES = "sites.json"
+"""What sites said of themselves when the run began, and agreed on."""
+
+
+def server_app(app: Path) -> ServerApp:
+    """The ServerApp of an app whose files are in the folder `app`."""
+    flower = ServerApp()
+
+    @flower.main()
+    def main(grid: Grid, context: Context) -> None:
+        """Carry out the run in the folder that the run's configuration names, or in a new one."""
+        logging.getLogger("fedcso").setLevel(logging.INFO)
+        named = str(context.run_config["run-folder"])
+        coordinate(grid, RunFolder.open(Path(named)) if named else _new_folder(app), app)
+
+    return flower
+
+
+def _new_folder(app: Path) -> RunFolder:
+    """For a run that was started by Flower's own command line."""
+    config = read_yaml(app / "config.yaml", "settings")
+    return RunFolder.create(Path(config["out"]), "flower", config, {"sites": str(config["sites"])})
+
+
+def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
+    """All that is left of a run; its folder holds what every run folder holds, and the sites' tables."""
+    config = located(folder.config(), app)
+    federation = Federation(**{name: config[name] for name in OPTIONS})
+    for_sites = {name: value for name, value in folder.config().items() if name != "out"}
+    order = Order(for_sites, federation.names, seconds=federation.round_seconds)
+    roster = Roster(grid, order, federation.round_seconds)
+    with at_work(folder), _told(folder), watched(_superlink_port(folder)):
+        _gather(roster, folder, federation)
+        task = _task(config, roster, folder)
+        connection = Connection(grid, federation, roster, Journal(folder))
+        study = Study(_units(config, task, connection, folder), folder.path / "checkpoints", every_rounds=1)
+
+        def on_checkpoint() -> None:
+            found = study.collect()
+            outputs.write_metrics(folder, found, config["seeds"], task)
+            if federation.dp_noise:
+                traces = [trace for unit in found.values() for runs in unit for trace in runs]
+                folder.write("privacy.json", statement(federation, traces))
+
+        found = study.execute(display(), Silent(), on_checkpoint)
+        table = outputs.write_all(folder, found, config["seeds"], task)
+        return conclude(folder, table, found)
+
+
+def _superlink_port(folder: RunFolder) -> int | None:
+    """Where the SuperLink is, if the run was started by `fedcso flower run`."""
+    place = folder.environment()["data"].get("federation")
+    return int(Deployment.open(Path(place)).address()["port"]) if place else None
+
+
+@contextmanager
+def _told(folder: RunFolder) -> Iterator[None]:
+    """What a user must put right stands in the folder's log, where whoever follows the run sees it."""
+    try:
+        yield
+    except Interrupted as reason:
+        logging.getLogger("fedcso").error("%s", reason)
+        raise
+    except FedcsoError as error:
+        logging.getLogger("fedcso").error("%s", error)
+        folder.mark("failed")
+        raise
+    except Exception:  # a mistake of ours: its story belongs where whoever follows the run sees it, too
+        logging.getLogger("fedcso").exception("the coordinator's app broke")
+        folder.mark("failed")
+        raise
+
+
+def _gather(roster: Roster, folder: RunFolder, federation: Federation) -> None:
+    """Wait for the sites; what they said and agreed on when the run began holds to its end."""
+    path = folder.path / SITES
+    began = json.loads(path.read_text()) if path.is_file() else None
+    if began:
+        roster.order = replace(roster.order, agreement=began["agreement"])
+    roster.wait_for_all(federation.min_sites, federation.wait_seconds)
+    if began:  # who trains was settled then, and with it who is drawn for which round
+        for about, then in zip(roster.about, began["about"], strict=True):
+            about.trains, about.tests = then["trains"], then["tests"]
+        return
+    names = roster.names
+    tables = {names[n]: Description.read(names[n], said["table"]) for n, said in roster.said.items() if "table" in said}
+    if roster.order.config.get("data") == ELSEWHERE and len(tables) < len(roster.nodes):
+        absent = ", ".join(names[n] for n in roster.nodes if names[n] not in tables)
+        raise FedcsoError(f"data = {ELSEWHERE!r}, but sites were started without --data: {absent}")
+    if tables:
+        roster.ask_again(replace(roster.order, agreement=agree(tables)))
+    content = {"about": [asdict(about) for about in roster.about], "agreement": roster.order.agreement}
+    folder.write(SITES, json.dumps(content, indent=1))
+
+
+def _task(config: dict[str, Any], roster: Roster, folder: RunFolder) -> Task:
+    """The problem with what the coordinator knows of the sites' data."""
+    if roster.order.agreement:
+        path = folder.write("agreement.json", json.dumps(roster.order.agreement, indent=1))
+        config = config | {"agreement": str(path)}
+    task = task_of(config)
+    problem = Elsewhere(task.problem, task.clients[0])
+    notes = roster.order.agreement.get("notes", task.notes)
+    return Task(problem, roster.about, names=roster.names, notes=notes, files=task.files)
+
+
+def _units(config: dict[str, Any], task: Task, connection: Connection, folder: RunFolder) -> list[Unit]:
+    plan, order = plan_of(config), connection.roster.order
+    ask = partial(connection.measure, order) if any(about.tests for about in task.clients) else None
+    units = []
+    for name, algorithm in algorithms_of(config).items():
+        own = replace(order, algorithm=name, run=f"{folder.path.name}/{as_file_name(name)}")
+        engine = partial(run, connection=connection, order=own)
+        units.append(Unit(name, task, plan, [algorithm], config["seeds"], ask, engine=engine))
+    return units
+
+
+def run(
+    algorithm: Algorithm,
+    problem: Problem,
+    clients: list[About],
+    plan: Plan,
+    seed: int = 0,
+    *,
+    connection: Connection,
+    order: Order,
+    test: Any = None,
+    estimator: Estimator = plain,
+    device: str = "cpu",
+    on_round: OnRound | None = None,
+    start: Snapshot | None = None,
+) -> Trace:
+    """Run one method over the sites that a connection leads to."""
+    job = Job(algorithm, problem, clients, plan, seed, test, estimator, device)
+    # With noise no one may see the iterate of the output step, to which none is added.
+    output_step = -1 if connection.federation.dp_noise else job.output_step()
+    order = replace(order, run=f"{order.run}/seed{seed}", seed=seed, output_step=output_step)
+    return only(drive(SiteBySite(job, connection, order), on_round, start))

@@ -1,0 +1,104 @@
+"""What a site is told by its own people, and what it makes of an order: its data never come from anywhere else."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fedcso.core import atomic
+from fedcso.core.errors import FedcsoError, UnknownName
+from fedcso.core.metrics import ByClient
+from fedcso.core.problem import Problem
+from fedcso.engines.job import Job
+from fedcso.estimators import ESTIMATORS
+from fedcso.federation.order import Order
+from fedcso.runs.config import algorithms_of, plan_of, task_of
+
+OWN = ("data", "label", "positive")
+"""Settings of the data that a site decides by itself."""
+
+
+class Holding(NamedTuple):
+    """What a site works with."""
+
+    number: int
+    problem: Problem
+    data: Any
+    test: Any
+    """Held-out data of its own, or None."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A site by what its SuperNode was started with."""
+
+    name: str
+    folder: Path
+    """Where it keeps what must survive."""
+    own: dict[str, str]
+    """Its own table, if it has one; otherwise it takes its share of data that every site can make."""
+    device: str = "cpu"
+
+    @classmethod
+    def of(cls, node_config: Mapping[str, Any]) -> "Site":
+        """From Flower's node configuration."""
+        missing = [key for key in ("site", "folder") if key not in node_config]
+        if missing:
+            raise FedcsoError(f"this SuperNode was started without {missing[0]!r}; start it by: fedcso flower site")
+        own = {key: str(node_config[key]) for key in OWN if key in node_config}
+        folder = Path(str(node_config["folder"]))
+        return cls(str(node_config["site"]), folder, own, str(node_config.get("device", "cpu")))
+
+    def number(self, order: Order) -> int:
+        """Which client it is."""
+        if self.name not in order.sites:
+            raise UnknownName("site", self.name, order.sites)
+        number = order.sites.index(self.name)
+        if order.client not in (-1, number):
+            raise FedcsoError(f"an order for site {order.client} came to site {number}")
+        return number
+
+    def holding(self, order: Order, app: Path) -> Holding:
+        """Its data, made ready as the order says."""
+        number = self.number(order)
+        config = located(order.config, app) | self.own
+        if self.own:
+            config |= {"agreement": str(self._agreement(order, number))} if order.agreement else {}
+            task = task_of(config)
+            if len(task.clients) != 1:
+                raise FedcsoError(f"a site's own data must be those of ONE site, not of {len(task.clients)}")
+            return Holding(number, task.problem, task.clients[0], _test(task.test, 0))
+        task = task_of(config)
+        if len(task.clients) != len(order.sites):
+            raise FedcsoError(f"the problem has {len(task.clients)} clients, but there are {len(order.sites)} sites")
+        return Holding(number, task.problem, task.clients[number], _test(task.test, number))
+
+    def job(self, order: Order, holding: Holding) -> Job:
+        """The round's work; other sites' data are not here, and not looked at."""
+        algorithm = algorithms_of(order.config)[order.algorithm]
+        clients = [holding.data] * len(order.sites)
+        plan = plan_of(order.config)
+        estimator = ESTIMATORS[order.config["estimator"]]
+        return Job(algorithm, holding.problem, clients, plan, order.seed, None, estimator, self.device)
+
+    def _agreement(self, order: Order, number: int) -> Path:
+        """What the sites agreed on, as a file here."""
+        content = json.dumps(order.agreement | {"place": number})
+        path = self.folder / f"agreement-{hashlib.sha256(content.encode()).hexdigest()[:16]}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write(path, content)
+        return path
+
+
+def located(config: dict[str, Any], app: Path) -> dict[str, Any]:
+    """The settings, with a problem in a file of the app found where the app is installed."""
+    where, _, attribute = str(config["problem"]).rpartition(":")
+    if not where.endswith(".py"):
+        return config
+    return config | {"problem": f"{app / where}:{attribute}"}
+
+
+def _test(test: Any, number: int) -> Any:
+    return test.clients[number] if isinstance(test, ByClient) else test

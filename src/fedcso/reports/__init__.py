@@ -1,0 +1,1 @@
+"""What a run leaves for people: tables, figures, the page, exported models."""

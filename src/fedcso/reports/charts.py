@@ -1,0 +1,126 @@
+"""What the report page draws by itself: curves and clients as plain numbers, written into the page as JSON."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fedcso.core.metrics import CHANCE, mean_and_interval
+from fedcso.reports import tables
+from fedcso.reports.figures import COLOURS, LOGARITHMIC, SHARES
+
+Rows = Sequence[dict[str, Any]]
+
+AXES: dict[str, Callable[[dict[str, Any]], float]] = {
+    "rounds": lambda row: row["round"],
+    "local steps": lambda row: row["step"],
+    "samples": lambda row: row["outer_samples"] + row["inner_samples"],
+    "megabytes": lambda row: (row["bytes_up"] + row["bytes_down"]) / 1e6,
+    "seconds": lambda row: row["seconds"],
+}
+"""What curves can be drawn against."""
+
+
+def charts(metrics: Rows, ranked: Rows, clients: Rows) -> dict[str, Any]:
+    """Everything the page draws, from the rows of metrics.csv, precision-recall.csv and clients.csv."""
+    names = list(dict.fromkeys(row["algorithm"] for row in metrics))
+    drawn = [_metric(metrics, name) for name in tables.curve_names(metrics)]
+    if ranked:
+        drawn.append(_precision_recall(ranked))
+    if telling := tables.telling_metric(clients):
+        drawn.append(_at_clients(clients, telling))
+    axes = [axis for axis in AXES if all(_placed(row, axis) is not None for row in metrics)]
+    return {"names": names, "colours": list(COLOURS), "axes": axes, "charts": drawn}
+
+
+def _metric(rows: Rows, metric: str) -> dict[str, Any]:
+    """One metric against whatever the reader likes."""
+    there = [row for row in rows if tables.has(row, metric)]
+    chance = next((float(row[CHANCE[metric]]) for row in there if tables.has(row, CHANCE.get(metric, ""))), None)
+    return {
+        "title": tables.TITLES.get(metric, metric.replace("_", " ")),
+        "log": metric in LOGARITHMIC,
+        "bounds": [0, 1] if metric.removeprefix("client_") in SHARES else None,
+        "chance": chance,
+        "series": [
+            _series(name, these, metric, by="round", axes={axis: axis for axis in AXES})
+            for name, these in _by_algorithm(there).items()
+        ],
+    }
+
+
+def _precision_recall(rows: Rows) -> dict[str, Any]:
+    return {
+        "title": "precision against recall",
+        "axis": "recall",
+        "log": False,
+        "bounds": [0, 1],
+        "chance": float(rows[0]["prevalence"]),
+        "series": [
+            _series(name, these, "precision", by="recall", axes={"recall": "recall"})
+            for name, these in _by_algorithm(rows).items()
+        ],
+    }
+
+
+def _at_clients(rows: Rows, metric: str) -> dict[str, Any]:
+    """Every client a place, every method a point there with its interval."""
+    places = list(dict.fromkeys(str(row["client"]) for row in rows))
+    series = []
+    for name, these in _by_algorithm(rows).items():
+        groups = {place: [row for row in these if str(row["client"]) == place] for place in places}
+        found = [_estimate([row.get(metric) for row in group]) for group in groups.values()]
+        series.append({"name": name, "x": {"client": list(range(len(places)))}, "y": found})
+    title = f"{metric.replace('_', ' ')} at each client"
+    bounds = [0, 1] if metric in SHARES else None
+    return {
+        "title": title,
+        "axis": "client",
+        "places": places,
+        "log": False,
+        "bounds": bounds,
+        "chance": None,
+        "series": series,
+    }
+
+
+def _series(name: str, rows: Rows, metric: str, by: str, axes: dict[str, str]) -> dict[str, Any]:
+    """Mean and interval over seeds at every value of `by`, and where that is on each axis."""
+    groups: dict[Any, list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(row[by], []).append(row)
+    ordered = [groups[place] for place in sorted(groups)]
+    places = {axis: [_mean([_placed(row, axis) for row in group]) for group in ordered] for axis in axes}
+    return {"name": name, "x": places, "y": [_estimate([row[metric] for row in group]) for group in ordered]}
+
+
+def _placed(row: dict[str, Any], axis: str) -> float | None:
+    try:
+        return float(AXES[axis](row)) if axis in AXES else float(row[axis])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _by_algorithm(rows: Rows) -> dict[str, Rows]:
+    names = dict.fromkeys(row["algorithm"] for row in rows)
+    return {name: [row for row in rows if row["algorithm"] == name] for name in names}
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    numbers = [value for value in values if value is not None]
+    return _finite(sum(numbers) / len(numbers)) if numbers else None
+
+
+def _estimate(values: Sequence[Any]) -> list[float | None]:
+    """[mean, half-width], each None where undefined."""
+    numbers = [number for value in values if (number := _finite(value)) is not None]
+    if not numbers:
+        return [None, None]
+    return [_finite(value) for value in mean_and_interval(numbers)]
+
+
+def _finite(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    # Six digits are more than a screen shows; huge numbers may become infinite by being averaged.
+    return float(f"{number:.6g}") if abs(number) < float("inf") else None

@@ -1,0 +1,55 @@
+"""A trained network to take away: as ONNX, which other programs and languages run, and how to load it."""
+
+import logging
+import warnings
+from collections.abc import Sequence
+
+import torch
+
+from fedcso.core.delivery import Delivery
+from fedcso.core.errors import FedcsoError
+
+
+def as_onnx(delivery: Delivery) -> bytes:
+    """The network as an ONNX file: `inputs` (any number of examples) to `scores`."""
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    with warnings.catch_warnings():  # torch's exporter warns of its own inner workings
+        warnings.simplefilter("ignore")
+        try:
+            program = torch.onnx.export(
+                delivery.module.eval(),
+                (delivery.inputs,),
+                input_names=["inputs"],
+                output_names=["scores"],
+                dynamic_shapes=({0: torch.export.Dim("examples")},),
+                dynamo=True,
+                verbose=False,
+            )
+        except Exception as error:  # whatever an unusual module makes the exporter raise
+            raise FedcsoError(f"the network can't be exported to ONNX: {str(error).splitlines()[0]}") from error
+    assert program is not None
+    onnx: bytes = program.model_proto.SerializeToString()
+    return onnx
+
+
+def loading_example(file: str, preparation: bool) -> str:
+    """How to use an exported network, in a few lines."""
+    lines: Sequence[str] = (
+        [
+            "import onnxruntime, pandas",
+            "from fedcso.datasets.preparation import Preparation",
+            "rows = Preparation.from_json(open('preparation.json').read()).apply(pandas.read_csv('new.csv'))",
+            f"session = onnxruntime.InferenceSession({file!r})",
+            "(scores,) = session.run(None, {'inputs': rows.numpy()})  # high: positive",
+        ]
+        if preparation
+        else [
+            "import numpy, onnxruntime",
+            f"session = onnxruntime.InferenceSession({file!r})",
+            "shape = [2 if isinstance(n, str) else n for n in session.get_inputs()[0].shape]",
+            "inputs = numpy.zeros(shape, dtype=numpy.float32)  # your examples, scaled as in training",
+            "(scores,) = session.run(None, {'inputs': inputs})  # high: positive",
+        ]
+    )
+    code = "\n".join(lines)
+    return f"# Loading the model\n\n`pip install onnxruntime`, then:\n\n```python\n{code}\n```\n"

@@ -1,0 +1,53 @@
+"""One self-contained page per run: curves to play with, tables, settings, environment; it loads nothing."""
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import yaml
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from fedcso.reports.tables import cell
+
+_PAGES = Environment(loader=PackageLoader("fedcso.reports"), autoescape=True, undefined=StrictUndefined)
+
+
+def page(
+    title: str,
+    figures: Sequence[tuple[str, bytes]],
+    table: Sequence[dict[str, Any]],
+    config: dict[str, Any],
+    environment: dict[str, Any],
+    notes: Sequence[str] = (),
+    more: Mapping[str, Sequence[dict[str, Any]]] = MappingProxyType({}),
+    charts: Mapping[str, Any] = MappingProxyType({"charts": []}),
+) -> str:
+    """The report as HTML; figures are (caption, PNG) and stand inside the page; `more` tables follow by heading.
+
+    `charts` are drawn by the page itself, which then shows the figures only where scripts are not allowed.
+    """
+    return _PAGES.get_template("report.html").render(
+        title=title,
+        figures=[(caption, base64.b64encode(png).decode()) for caption, png in figures],
+        table=_cells(table),
+        more={heading: _cells(rows) for heading, rows in more.items() if rows},
+        notes=notes,
+        charts=charts,
+        json=_in_script(dict(charts)),
+        config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
+        environment=json.dumps(environment, indent=2),
+    )
+
+
+def _in_script(data: Any) -> Markup:
+    """JSON that can't end the element it stands in, whatever somebody called a method or a client."""
+    return Markup(json.dumps(data, allow_nan=False).replace("<", "\\u003c"))
+
+
+def _cells(table: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Column heads and what stands below them."""
+    columns = list(dict.fromkeys(key for row in table for key in row))
+    return columns, [[cell(row.get(column, "")) for column in columns] for row in table]

@@ -1,0 +1,47 @@
+"""Precision-recall curves of finished runs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from sklearn.metrics import precision_recall_curve
+
+from fedcso.core.problem import Problem
+from fedcso.core.trace import Trace
+from fedcso.reports import figures
+
+POINTS = 200
+"""A curve is kept at this many values of recall."""
+
+
+def rows(models: Sequence[tuple[str, int, Trace]], problem: Problem, test: Any) -> list[dict[str, Any]]:
+    """Of every run's last model, one row a point; none where there is nothing to rank."""
+    result = []
+    for name, seed, trace in models:
+        ranking = problem.ranking(trace.last, test) if test is not None else None
+        if ranking is None or not ranking[1].any() or not torch.isfinite(ranking[0]).all():
+            continue
+        scores, labels = (part.double().cpu().numpy() for part in ranking)
+        precision, recall, _ = precision_recall_curve(labels, scores)
+        for wanted in np.linspace(0, 1, POINTS):
+            # The precision at the highest threshold that reaches this recall: steps, as average precision sums them.
+            place = int(np.flatnonzero(recall >= wanted)[-1])
+            about = {"algorithm": name, "seed": seed, "recall": float(wanted), "precision": float(precision[place])}
+            result.append(about | {"prevalence": float(labels.mean())})
+    return result
+
+
+def figure(rows: Sequence[dict[str, Any]]) -> Figure:
+    """Mean over seeds with bands, and the chance line."""
+    picture = Figure(figsize=(5.2, 4.2), layout="constrained")
+    axes = picture.subplots()
+    for number, name in enumerate(dict.fromkeys(row["algorithm"] for row in rows)):
+        these = [row for row in rows if row["algorithm"] == name]
+        figures.curve(axes, these, "precision", name, number, x="recall")
+    axes.axhline(float(rows[0]["prevalence"]), color="#8A8A8A", linewidth=1, linestyle=":", label="chance")
+    figures.finish(axes, "precision")
+    axes.set_xlabel("recall")
+    axes.set_ylim(0, 1.02)
+    return picture

@@ -1,0 +1,53 @@
+"""A snapshot as one file: safetensors with a JSON head, no pickle, its digest in its name.
+
+A file whose content does not match its name was damaged; it is reported, and the one before it used.
+"""
+
+import hashlib
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from fedcso.core import atomic, packing
+from fedcso.engines.snapshot import Snapshot, chunks, read
+
+log = logging.getLogger("fedcso")
+
+KEEP = 2
+"""How many checkpoints of a run stay: the newest, and one to fall back on."""
+
+CHUNK = 2**20
+"""Bytes read at a time."""
+
+
+def save(folder: Path, snapshot: Snapshot) -> None:
+    """Write a checkpoint and remove those that are not needed any more."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{snapshot.done:07d}-{_digest(chunks(snapshot))}.safetensors"
+    atomic.write(folder / name, chunks(snapshot))
+    for old in files(folder)[:-KEEP]:
+        old.unlink(missing_ok=True)
+
+
+def files(folder: Path) -> list[Path]:
+    """The checkpoints in a folder, oldest first."""
+    return sorted(folder.glob("*.safetensors")) if folder.is_dir() else []
+
+
+def newest(folder: Path, device: str = "cpu") -> Snapshot | None:
+    """The newest checkpoint that is whole; damaged ones are reported and passed over."""
+    for path in reversed(files(folder)):
+        file = packing.OpenFile(os.open(path, os.O_RDONLY))
+        pieces = (file.read(offset, CHUNK) for offset in range(0, path.stat().st_size, CHUNK))
+        if _digest(pieces) == path.stem.partition("-")[2]:
+            return read(file.read, device)
+        log.warning("checkpoint %s is damaged and left out; going on from the one before it", path)
+    return None
+
+
+def _digest(content: Iterable[bytes]) -> str:
+    fingerprint = hashlib.sha256()
+    for chunk in content:
+        fingerprint.update(chunk)
+    return fingerprint.hexdigest()[:16]

@@ -1,0 +1,65 @@
+"""Carry out a study in a run folder: alone in it, with a log, and with the folder's status kept."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from fedcso.core.errors import FedcsoError
+from fedcso.core.task import Task
+from fedcso.engines.ranks import RankLost
+from fedcso.runs.folder import RunFolder
+from fedcso.runs.progress import display
+from fedcso.runs.study import Interrupted, Results, Study
+from fedcso.runs.tracking import TRACKERS
+
+
+def execute_study(
+    folder: RunFolder, study: Study, track: str, on_checkpoint: Callable[[], None] = lambda: None
+) -> Results:
+    """Execute a study in a folder, with progress, a log and the folder's status kept."""
+    with at_work(folder):
+        tracker = TRACKERS[track](folder.path)
+        try:
+            return study.execute(display(), tracker, on_checkpoint)
+        finally:
+            tracker.close()
+
+
+@contextmanager
+def at_work(folder: RunFolder) -> Iterator[None]:
+    """Alone in a folder, with a log there and the folder's status kept."""
+    with folder.alone(), _logging_to(folder):
+        folder.mark("running")
+        try:
+            yield
+        except (Interrupted, KeyboardInterrupt) as reason:
+            folder.mark("interrupted")
+            what = reason if isinstance(reason, Interrupted) else "stopped at once, after the last checkpoint"
+            raise Interrupted(f"{what}. To go on: fedcso resume {folder.path}") from None
+        except RankLost as reason:
+            folder.mark("interrupted")
+            raise RankLost(f"{reason}. To go on from the last checkpoint: fedcso resume {folder.path}") from None
+
+
+@contextmanager
+def _logging_to(folder: RunFolder) -> Iterator[None]:
+    """All that is logged goes into the folder's log.txt as well."""
+    log = logging.getLogger("fedcso")
+    handler = logging.FileHandler(folder.path / "log.txt")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(handler)
+    log.info("started")
+    try:
+        yield
+    finally:
+        log.info("ended")
+        log.removeHandler(handler)
+        handler.close()
+
+
+def same_data(folder: RunFolder, task: Task) -> Task:
+    """The task, if its data are those that the run in the folder began with."""
+    began, now = folder.environment()["data"].get("digest"), task.digest()
+    if began != now:
+        raise FedcsoError(f"{folder.path} was begun on other data (digest {began}, now {now}); start a new run instead")
+    return task

@@ -1,0 +1,154 @@
+"""A run folder: everything about a run in one place, every file in it whole."""
+
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+from fedcso.core import atomic
+from fedcso.core.errors import FedcsoError
+from fedcso.core.version import __version__
+
+PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "matplotlib", "safetensors", "jsonargparse", "rich")
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """An existing run folder."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, root: Path, name: str, config: dict[str, Any], data: dict[str, Any]) -> "RunFolder":
+        """A new folder `<date>_<name>_<hash>`; it appears with settings and environment, or not at all."""
+        text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
+        stamp = time.strftime("%Y-%m-%d_%H%M%S")
+        root.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
+        # The temporary name is like no other's: two runs in the same second get folders of their own.
+        digest = hashlib.sha256((text + stamp + temporary.name).encode()).hexdigest()[:6]
+        os.chmod(temporary, 0o755)
+        try:
+            atomic.write(temporary / "config.yaml", text)
+            atomic.write(temporary / "env.json", json.dumps(environment(config, data), indent=2))
+            atomic.write(temporary / "status.json", json.dumps({"status": "running"}))
+            final = root / f"{stamp}_{name}_{digest}"
+            temporary.rename(final)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        return cls(final)
+
+    @classmethod
+    def open(cls, path: Path) -> "RunFolder":
+        """A folder that is there; refuses what is none."""
+        whole = all((path / name).is_file() for name in ("config.yaml", "status.json"))
+        if path.name.startswith(".new-") or not whole:
+            raise FedcsoError(f"{path} is not a run folder (it has no config.yaml and status.json)")
+        return cls(path)
+
+    def write(self, name: str, content: bytes | str) -> Path:
+        """Put a file into the folder, whole."""
+        target = self.path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write(target, content)
+        return target
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Only one process may work in a folder; the lock goes with its holder, however that ends."""
+        with (self.path / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise FedcsoError(f"another process is at work in {self.path}; wait for it, or stop it first") from None
+            # What killed processes left half-written: no one else is here, so it is no one's.
+            for place in self.path.glob("**/"):
+                for leftover in place.glob(".*.*"):
+                    leftover.unlink(missing_ok=True)
+            yield
+
+    def busy(self) -> bool:
+        """True while a process works in it."""
+        with (self.path / ".lock").open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
+
+    def config(self) -> dict[str, Any]:
+        """The settings of the run, complete."""
+        return read_yaml(self.path / "config.yaml", "settings")
+
+    def environment(self) -> dict[str, Any]:
+        """What it ran on."""
+        return dict(json.loads((self.path / "env.json").read_text()))
+
+    @property
+    def status(self) -> str:
+        """`running` (or killed while it was), `interrupted`, `failed` or `done`."""
+        return str(json.loads((self.path / "status.json").read_text())["status"])
+
+    def mark(self, status: str) -> None:
+        """Set the status."""
+        self.write("status.json", json.dumps({"status": status}))
+
+
+def read_yaml(path: Path, what: str) -> dict[str, Any]:
+    """The settings in a YAML file; what is wrong with it is told in a line."""
+    try:
+        content = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise FedcsoError(f"{what}: {path} can't be read: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise FedcsoError(f"{what}: {path} must hold lines `name: value`")
+    return content
+
+
+def environment(config: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    """Versions, commit, machine, seeds and the data's fingerprints."""
+    versions = {"python": platform.python_version(), "fedcso": __version__}
+    for package in PACKAGES:
+        versions[package] = metadata.version(package)
+    return {
+        "versions": versions,
+        "commit": git_commit(),
+        "machine": {
+            "system": platform.platform(),
+            "processor": platform.processor() or platform.machine(),
+            "cores": len(os.sched_getaffinity(0)),
+            "torch_threads": torch.get_num_threads(),
+            "cuda": torch.cuda.is_available(),
+        },
+        "seeds": config.get("seeds"),
+        "data": data,
+    }
+
+
+def git_commit() -> str | None:
+    """The commit of the checkout the package runs from, with `+` if files have changed; else None."""
+    here = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        answer = subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=True)
+        return answer.stdout.strip()
+
+    try:
+        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--", ".") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None

@@ -1,0 +1,90 @@
+"""What a person sees while a run goes on: a bar on a terminal, now and then a plain line elsewhere."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+PLAIN_SECONDS = 3.0
+VISIBLE = 6
+
+
+class Display(Protocol):
+    """Somewhere to show how far a unit of work has come."""
+
+    def update(self, name: str, done: int, total: int, note: str) -> None:
+        """`done` of `total` rounds of the unit `name`, and something worth saying."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Terminal:
+    """One bar per unit of work, with rounds, the current metric, bytes and the time left."""
+
+    def __init__(self, console: Console):
+        self.bars = Bars(
+            TextColumn("{task.description:<28}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self.ids: dict[str, TaskID] = {}
+
+    def update(self, name: str, done: int, total: int, note: str) -> None:
+        """Move the unit's bar."""
+        if name not in self.ids:
+            for old in list(self.ids.values())[: 1 - VISIBLE]:
+                self.bars.update(old, visible=False)  # many units would push each other off the screen
+            self.ids[name] = self.bars.add_task(name, total=total, note=note)
+        self.bars.update(self.ids[name], completed=done, note=note)
+
+    def __enter__(self) -> Self:
+        self.bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bars.stop()
+
+
+class Lines:
+    """A plain line every few seconds, and one at the end of every unit of work."""
+
+    def __init__(self) -> None:
+        self.last = time.monotonic()
+        self.started: dict[str, tuple[float, int]] = {}
+
+    def update(self, name: str, done: int, total: int, note: str) -> None:
+        """Print if it is time."""
+        now = time.monotonic()
+        began, first = self.started.setdefault(name, (now, done))
+        if now - self.last < PLAIN_SECONDS and done < total:
+            return
+        self.last = now
+        left = (now - began) / max(done - first, 1) * (total - done)
+        print(f"{name}: round {done}/{total}  {note}  {left:.0f} s left", file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+
+def display() -> Display:
+    """A bar where there is a terminal, else lines."""
+    console = Console(stderr=True)
+    return Terminal(console) if console.is_terminal else Lines()

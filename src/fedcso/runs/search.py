@@ -1,0 +1,62 @@
+"""A search by Optuna whose study is a SQLite file: it can be stopped at any moment and continued."""
+
+import importlib
+import logging
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from fedcso.core.errors import FedcsoError, InvalidValue
+
+Evaluate = Callable[[int, dict[str, float]], float]
+"""(number of the trial, values) -> score, higher is better. Called again for trials already finished, so
+that it may take their runs from its checkpoints."""
+
+
+def require_optuna() -> Any:
+    """Optuna, or what to do to have it."""
+    try:
+        return importlib.import_module("optuna")
+    except ImportError as error:
+        raise FedcsoError("a search needs Optuna: pip install 'fedcso[sweep]' (a --grid does not)") from error
+
+
+def optimise(database: Path, name: str, ranges: Sequence[str], trials: int, evaluate: Evaluate) -> None:
+    """Try `trials` points of the ranges (`learning_rate=0.001:0.1`, searched on a logarithmic scale)."""
+    optuna = require_optuna()
+    optuna.logging.set_verbosity(logging.WARNING)
+    bounds = dict(parse_range(text) for text in ranges)
+    space = {key: optuna.distributions.FloatDistribution(*ends, log=True) for key, ends in bounds.items()}
+    study = optuna.create_study(
+        storage=f"sqlite:///{database}", study_name=name, direction="maximize", load_if_exists=True
+    )
+    done = 0
+    for trial in study.get_trials(deepcopy=False):
+        if trial.params.keys() != space.keys():
+            if not trial.state.is_finished():  # cut off before it had its values
+                study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+            continue
+        value = evaluate(trial.number, trial.params)
+        if not trial.state.is_finished():  # cut off while it ran
+            study.tell(trial.number, value)
+        done += 1
+    while done < trials:
+        # Seeded anew for every trial, so that the next suggestion depends on the study alone, not on this process.
+        study.sampler = optuna.samplers.TPESampler(seed=done)
+        trial = study.ask(space)
+        study.tell(trial, evaluate(trial.number, trial.params))
+        done += 1
+
+
+def parse_range(text: str) -> tuple[str, tuple[float, float]]:
+    """`NAME=LOW:HIGH` as a name and its bounds."""
+    name, _, values = text.partition("=")
+    low, colon, high = values.partition(":")
+    try:
+        bounds = float(low), float(high)
+    except ValueError:
+        bounds = 0.0, 0.0
+    if not colon or not 0 < bounds[0] < bounds[1] < math.inf:
+        raise InvalidValue("search", text, f"{name}=LOW:HIGH with 0 < LOW < HIGH")
+    return name, bounds

@@ -1,0 +1,107 @@
+"""One small interface to experiment trackers, off by default; adapters for those that are installed."""
+
+import importlib
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from fedcso.core.errors import FedcsoError
+from fedcso.engines.loop import Progress
+
+
+class Tracker(Protocol):
+    """Someone who wants to know the metrics of every round."""
+
+    def log(self, unit: str, seeds: Sequence[int], progress: Progress) -> None:
+        """The traces of a unit's runs after a round."""
+
+    def close(self) -> None:
+        """No more will come."""
+
+
+class Silent:
+    """No tracker."""
+
+    def log(self, unit: str, seeds: Sequence[int], progress: Progress) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+class Forward:
+    """Hands the newest metrics of every run to a function: (run's name, metrics, round)."""
+
+    def __init__(self, write: Callable[[str, dict[str, float], int], None], close: Callable[[], None]):
+        self.write, self.close = write, close
+
+    def log(self, unit: str, seeds: Sequence[int], progress: Progress) -> None:
+        """Only rounds that were evaluated have something new to say."""
+        for i, trace in enumerate(progress.traces):
+            row = trace.rows[-1]
+            if row["round"] != progress.done:
+                continue
+            setting, seed = i // len(seeds), seeds[i % len(seeds)]
+            name = f"{unit}/seed{seed}" if len(progress.traces) == len(seeds) else f"{unit}/{setting}/seed{seed}"
+            self.write(name, {key: value for key, value in row.items() if key != "round"}, int(row["round"]))
+
+
+def _module(name: str, tracker: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise FedcsoError(f"the tracker {tracker!r} needs {name}: pip install 'fedcso[track]'") from error
+
+
+def require_tracker(tracker: str) -> None:
+    """Refuse a tracker that is not installed."""
+    if tracker in _MODULES:
+        _module(_MODULES[tracker], tracker)
+
+
+_MODULES = {"tensorboard": "torch.utils.tensorboard", "mlflow": "mlflow", "wandb": "wandb"}
+
+
+def _tensorboard(folder: Path) -> Tracker:
+    module = _module(_MODULES["tensorboard"], "tensorboard")
+    writer = module.SummaryWriter(str(folder / "tensorboard"))
+
+    def write(run: str, metrics: dict[str, float], round: int) -> None:
+        for key, value in metrics.items():
+            writer.add_scalar(f"{key}/{run}", value, round)
+
+    return Forward(write, writer.close)
+
+
+def _mlflow(folder: Path) -> Tracker:
+    mlflow = _module("mlflow", "mlflow")
+    mlflow.set_tracking_uri(f"sqlite:///{(folder / 'mlflow.db').absolute()}")
+    mlflow.set_experiment("fedcso")
+    mlflow.start_run(run_name=folder.name)
+
+    def write(run: str, metrics: dict[str, float], round: int) -> None:
+        # MLflow allows but a few marks in names; brackets and commas are not among them.
+        name = re.sub(r"[^\w./ :-]", "_", run)
+        mlflow.log_metrics({f"{name}/{key}": value for key, value in metrics.items()}, step=round)
+
+    return Forward(write, mlflow.end_run)
+
+
+def _wandb(folder: Path) -> Tracker:
+    wandb = _module("wandb", "wandb")
+    run = wandb.init(mode="offline", dir=str(folder), name=folder.name, project="fedcso")
+
+    def write(name: str, metrics: dict[str, float], round: int) -> None:
+        run.log({f"{name}/{key}": value for key, value in metrics.items()} | {"round": round})
+
+    return Forward(write, run.finish)
+
+
+TRACKERS: dict[str, Callable[[Path], Tracker]] = {
+    "none": lambda folder: Silent(),
+    "tensorboard": _tensorboard,
+    "mlflow": _mlflow,
+    "wandb": _wandb,
+}
+"""Every tracker by name; each writes into the run's own folder."""

@@ -1,0 +1,149 @@
+"""The constants of Assumptions 1–3 estimated from samples, for problems that do not know them.
+
+Each is a mean over random (ξ, η) and over points in a ball around x_0, with the half-width of its 95 % interval. The
+assumptions ask for the worst point of the whole ball, which no sample can find: what comes out is what a typical run
+meets, and prescriptions made from it are a little too bold.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from fedcso.core.constants import SYMBOLS, Constants
+from fedcso.core.errors import InvalidValue, require_count, require_positive
+from fedcso.core.estimator import blocks, plain, sample
+from fedcso.core.metrics import mean_and_interval
+from fedcso.core.problem import Batch, Problem, steps_of
+from fedcso.core.streams import ASSUMPTIONS, stream
+from fedcso.core.tree import Tree, add_scaled, leaves, map_leaves, norm, subtract, unflatten_like
+
+POWER_STEPS = 6
+"""Of the iteration that finds the largest singular value of a Jacobian."""
+
+
+class Estimated(NamedTuple):
+    """Constants, and by name the half-widths of their 95 % intervals (0 for what is known exactly)."""
+
+    constants: Constants
+    half_widths: dict[str, float]
+
+
+def constants_of(
+    problem: Problem,
+    x: Tree,
+    clients: Sequence[Any],
+    radius: float | None = None,
+    lowest: float = 0.0,
+    samples: int = 100,
+    seed: int = 0,
+) -> Estimated:
+    """The problem's own constants where it knows them, else estimates. `lowest` is F*, or a number below it."""
+    known = problem.constants(x, clients, radius)
+    if known is not None:
+        return Estimated(known, dict.fromkeys(SYMBOLS, 0.0))
+    return estimate(problem, x, clients, 1.0 if radius is None else radius, lowest, samples, seed)
+
+
+def estimate(
+    problem: Problem,
+    x: Tree,
+    clients: Sequence[Any],
+    radius: float = 1.0,
+    lowest: float = 0.0,
+    samples: int = 100,
+    seed: int = 0,
+    inner_batch: int = 16,
+) -> Estimated:
+    """From so many outer samples, of the clients in turn, each with `inner_batch` inner ones and a point of its own."""
+    require_positive("radius", radius)
+    require_count("samples", samples, least=2)
+    require_count("inner_batch", inner_batch, least=2)
+    rng = stream(seed, ASSUMPTIONS, 0)
+    able = [data for data in clients if problem.trains(data)]
+    seen: dict[str, list[float]] = {name: [] for name in SYMBOLS}
+    for number in range(samples):
+        (batch,) = steps_of(sample(problem, able[number % len(able)], rng, 1, 1, inner_batch), 1)
+        elsewhere = add_scaled(x, _direction(x, rng), radius)
+        for name, value in _one(problem, x, elsewhere, batch, rng).items():
+            seen[name].append(value)
+    values, half_widths = {}, {}
+    for name, numbers in seen.items():
+        values[name], half_widths[name] = mean_and_interval(numbers)
+        if name in _SQUARES:  # of which the root is asked for
+            values[name] **= 0.5
+            half_widths[name] /= max(2 * values[name], torch.finfo(torch.float64).tiny)
+    values["gap"] -= lowest
+    if values["gap"] <= 0:
+        raise InvalidValue("lowest", lowest, f"below F(x_0), which is about {values['gap'] + lowest:.4g}")
+    return Estimated(Constants(**values), half_widths)
+
+
+_SQUARES = frozenset({"outer_slope", "inner_slope", "inner_noise"})
+
+
+def _one(problem: Problem, x: Tree, elsewhere: Tree, batch: Batch, rng: torch.Generator) -> dict[str, float]:
+    """What a single ξ says; `_SQUARES` are squared."""
+    single = Batch(batch.xi, map_leaves(lambda leaf: leaf[:, :1], batch.eta))
+
+    def inner(point: Tree, some: Batch = single) -> Tree:
+        return problem.inner(point, some.xi, some.eta)
+
+    def slope(y: Tree) -> Tree:
+        point = _variable(y)
+        return _pulled_back(problem.outer(point, batch.xi).sum(), point)
+
+    values = map_leaves(torch.Tensor.detach, inner(_variable(elsewhere), blocks(batch, 1)))
+    spread = [leaf.var(0).sum() if len(leaf) > 1 else leaf.new_zeros(()) for leaf in leaves(values)]
+    here, there = (map_leaves(torch.Tensor.detach, inner(_variable(point), batch)) for point in (x, elsewhere))
+    apart, points_apart = float(norm(subtract(there, here))), float(norm(subtract(elsewhere, x)))
+    bend = float(norm(subtract(slope(there), slope(here)))) / apart if apart else 0.0
+    start = _variable(x)
+    value = plain(problem, start, batch).sum() + problem.regulariser(start)
+    return {
+        "outer_smoothness": bend,
+        "outer_slope": float(norm(slope(there))) ** 2,
+        "inner_smoothness": _largest_singular_value(inner, [elsewhere, x], rng) / points_apart,
+        "inner_slope": _largest_singular_value(inner, [elsewhere], rng) ** 2,
+        "inner_noise": float(sum(spread)),
+        "gap": float(value.detach()),
+    }
+
+
+def _largest_singular_value(g: Callable[[Tree], Tree], points: Sequence[Tree], rng: torch.Generator) -> float:
+    """‖∇g‖ at a point, or ‖∇g(first) − ∇g(second)‖, by the power method; J w is the derivative of v ↦ Jᵀv along w."""
+    variables = [_variable(point) for point in points]
+    outputs = [leaves(g(variable)) for variable in variables]
+    v = [torch.randn(leaf.shape, generator=rng, dtype=leaf.dtype).to(leaf.device) for leaf in outputs[0]]
+    size = 0.0
+    for _ in range(POWER_STEPS):
+        length = float(norm(v))
+        if not length:
+            return 0.0
+        v = [(leaf / length).requires_grad_() for leaf in v]
+        pulled = [
+            torch.autograd.grad(output, leaves(variable), v, create_graph=True, materialize_grads=True)
+            for output, variable in zip(outputs, variables, strict=True)
+        ]
+        transposed = list(pulled[0]) if len(pulled) == 1 else [a - b for a, b in zip(*pulled, strict=True)]
+        direction = [leaf.detach() for leaf in transposed]
+        size = float(norm(direction))
+        if not any(leaf.requires_grad for leaf in transposed):
+            return size
+        v = list(torch.autograd.grad(transposed, v, direction, materialize_grads=True))
+    return size
+
+
+def _direction(x: Tree, rng: torch.Generator) -> Tree:
+    """A random direction of length 1."""
+    drawn = map_leaves(lambda leaf: torch.randn(leaf.shape, generator=rng, dtype=leaf.dtype).to(leaf.device), x)
+    length = norm(drawn)
+    return map_leaves(lambda leaf: leaf / length, drawn)
+
+
+def _variable(x: Tree) -> Tree:
+    return map_leaves(lambda leaf: leaf.detach().requires_grad_(), x)
+
+
+def _pulled_back(value: torch.Tensor, point: Tree) -> Tree:
+    return unflatten_like(point, torch.autograd.grad(value, leaves(point), materialize_grads=True))

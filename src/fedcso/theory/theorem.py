@@ -1,0 +1,72 @@
+"""What a theorem says: from constants and settings to a bound, and from an accuracy to settings."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from fedcso.core.algorithm import Algorithm
+from fedcso.core.constants import Constants
+from fedcso.core.plan import Plan
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A method's hyper-parameters, in the paper's symbols."""
+
+    method: str
+    clients: int
+    """N."""
+    steps: int
+    """T."""
+    learning_rate: float
+    """α."""
+    momentum: float = 1.0
+    """β."""
+    local_steps: int = 1
+    """q."""
+    outer_batch: int = 1
+    """b."""
+    inner_batch: int = 1
+    """m."""
+    initial_batch: int = 1
+    """B, outer samples of the first step."""
+    period: int | None = None
+    """Steps after which a batch of the initial size comes again (BSpiderBoost); None for never."""
+
+    @property
+    def rounds(self) -> int:
+        """Communication rounds T/q."""
+        return self.steps // self.local_steps
+
+    @property
+    def samples(self) -> int:
+        """Inner samples of one client over the whole run."""
+        large = math.ceil(self.steps / self.period) if self.period else 1
+        return self.inner_batch * (large * self.initial_batch + (self.steps - large) * self.outer_batch)
+
+    def plan(self, **more: Any) -> Plan:
+        """The sizes of its run."""
+        sizes = Plan(self.rounds, self.local_steps, self.outer_batch, self.inner_batch, self.initial_batch)
+        return replace(sizes, **more)
+
+
+Terms = dict[str, float]
+"""The summands of a bound, by what they stand for."""
+
+
+class Theorem(NamedTuple):
+    """What is proven of one method."""
+
+    source: str
+    exponents: tuple[int, int]
+    """Proven: inner samples of a client and communication rounds grow like ε to minus these."""
+    largest_rate: Callable[[Constants, int], float]
+    """(constants, q): the largest α that the proof allows."""
+    terms: Callable[[Constants, Setting], Terms]
+    """The bound's summands but for the bias."""
+    bias_factor: float
+    """The bias enters as this times L_g² S_f² σ_g² / m."""
+    choose: Callable[[Constants, int, int, int], Setting]
+    """(constants, N, b, T): the corollary's settings, rounded."""
+    algorithm: Callable[[Setting], Algorithm]

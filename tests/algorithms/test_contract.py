@@ -1,0 +1,185 @@
+"""What every algorithm owes, on every kind of problem.
+
+A row in `helpers.SETTINGS` enters a new algorithm here, one in `helpers.CASES` a new problem. (Methods that keep a
+state of each ξ are played where there are finitely many, `helpers.FINITE`, and by engines that need not stack it.)
+
+All engines play the same run, whoever takes part and however clients count; the state stays finite; and
+a run that was interrupted between two rounds goes on as if it had not been.
+"""
+
+from dataclasses import fields, replace
+
+import pytest
+
+from fedcso.algorithms import ALGORITHMS
+from fedcso.core.errors import FedcsoError
+from fedcso.core.plan import Plan
+from fedcso.core.tree import is_finite
+from fedcso.engines.loop import Progress
+from fedcso.engines.stacked import run_grid
+from fedcso.estimators import ESTIMATORS
+from fedcso.problems import PROBLEMS
+from tests.examples import example
+from tests.helpers import (
+    CASES,
+    CLEARLY,
+    FINITE,
+    SADDLES,
+    SETTINGS,
+    Case,
+    Unreliable,
+    assert_same_run,
+    cases_for,
+    engines_for,
+    for_method,
+    gap,
+    play,
+    runs_on_one_machine_only,
+)
+
+SIZES = {"rounds": 4, "local_steps": 2, "outer_batch": 2, "inner_batch": 3, "initial_batch": 4}
+PLANS = {
+    "everyone": Plan(**SIZES),
+    "two_clients": Plan(**SIZES, participation=2),
+    "a_fraction": Plan(**SIZES, participation=0.7),
+    "by_size": Plan(**SIZES, weights="size"),
+    "two_by_size": Plan(**SIZES, weights="size", participation=2),
+}
+
+OWN = {"own": example("own_algorithm").HeavyBall(learning_rate=0.05)}
+"""The example of a new method owes what the others owe."""
+
+EVERYWHERE = [
+    pytest.param(algorithm, case, id=f"{where}-{name}")
+    for name, algorithm in (SETTINGS | OWN).items()
+    for where, case in cases_for(algorithm).items()
+]
+"""Every algorithm on every problem it can be played on."""
+
+everywhere = pytest.mark.parametrize(("algorithm", "case"), EVERYWHERE)
+everywhere_stacked = pytest.mark.parametrize(("algorithm", "case"), [at for at in EVERYWHERE if at.values[0].stacks])
+everywhere_by_every_engine = pytest.mark.parametrize(
+    ("algorithm", "case", "engine"),
+    [
+        pytest.param(*at.values, engine, id=f"{engine}-{at.id}")
+        for at in EVERYWHERE
+        for engine in engines_for(at.values[0])
+    ],
+)
+FEDERATED = {
+    name: one
+    for name, one in SETTINGS.items()
+    if not runs_on_one_machine_only(one) and "few_points" in cases_for(one)  # CODA+ wants a saddle
+}
+every_federated_algorithm = pytest.mark.parametrize("algorithm", FEDERATED.values(), ids=FEDERATED)
+every_plan = pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+
+
+def test_every_algorithm_has_a_row():
+    assert SETTINGS.keys() == ALGORITHMS.keys()
+    assert all(type(algorithm) is ALGORITHMS[name] for name, algorithm in SETTINGS.items())
+
+
+def test_every_problem_has_a_case():
+    """But MAML, which differentiates inside g and so can't be stacked: `problems/test_maml.py` has its contract.
+    And `pretraining`, which is classification with other data."""
+    assert PROBLEMS.keys() - {"maml", "pretraining"} <= (CASES | FINITE | SADDLES).keys()
+
+
+def assert_engines_agree(algorithm, case, plan, **options):
+    """All that can play the method play as the plain loop does; returns how that is."""
+    expected = play("reference", algorithm, case, plan, **options)
+    assert is_finite(expected.shared)
+    if algorithm.stacks:
+        assert_same_run(play("stacked", algorithm, case, plan, **options), expected)
+    assert_same_run(play("threads", algorithm, case, plan, workers=2, **options), expected, tolerance=0.0)
+    return expected
+
+
+@everywhere
+@every_plan
+def test_engines_agree_and_stay_finite(algorithm, case, plan):
+    assert_engines_agree(algorithm, *for_method(algorithm, case, plan))
+
+
+@everywhere_by_every_engine
+def test_an_interrupted_run_goes_on_to_the_last_bit(algorithm, case, engine):
+    case, plan = for_method(algorithm, case, PLANS["two_clients"])
+    snapshots = []
+
+    def keep(progress: Progress) -> None:
+        snapshots.append(progress.snapshot())
+
+    whole = play(engine, algorithm, case, plan, on_round=keep)
+    middle = snapshots[1]
+    assert middle.done == 2 < plan.rounds
+    assert_same_run(play(engine, algorithm, case, plan, start=middle), whole, tolerance=0.0)
+
+
+@everywhere
+def test_a_run_is_its_seed(algorithm, case):
+    case, plan = for_method(algorithm, case, PLANS["two_clients"])
+    engine = "stacked" if algorithm.stacks else "reference"
+    once = play(engine, algorithm, case, plan, seed=1)
+    assert_same_run(play(engine, algorithm, case, plan, seed=1), once, tolerance=0.0)
+    assert gap(play(engine, algorithm, case, plan, seed=2).last, once.last) > CLEARLY
+
+
+def smaller(algorithm, factor: float):
+    """The same method with all its real numbers scaled."""
+    reals = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
+    return replace(algorithm, **{name: value * factor for name, value in reals.items() if type(value) is float})
+
+
+@everywhere_stacked
+def test_a_grid_is_its_settings_run_one_by_one(algorithm, case):
+    case, plan = for_method(algorithm, case, PLANS["two_by_size"])
+    settings, seeds = [algorithm, smaller(algorithm, 0.5), smaller(algorithm, 0.1)], [0, 5]
+    grid = run_grid(settings, case.problem, case.clients, plan, seeds, test=case.test)
+    for setting, traces in zip(settings, grid, strict=True):
+        for seed, trace in zip(seeds, traces, strict=True):
+            assert_same_run(trace, play("reference", setting, case, plan, seed))
+    assert gap(grid[0][0].last, grid[1][0].last) > CLEARLY
+    assert gap(grid[0][0].last, grid[0][1].last) > CLEARLY
+
+
+@every_federated_algorithm
+def test_engines_agree_on_whom_they_drop_and_how_these_come_back(algorithm):
+    problem = Unreliable()
+    case = Case(problem, problem.points((3, 5, 4, 6)))
+    plan = Plan(**SIZES | {"rounds": 8}, participation=3, on_nonfinite="drop")
+    assert assert_engines_agree(algorithm, case, plan).dropped
+
+
+ESTIMATED = {name: SETTINGS[name] for name in ("FCSG", "Acc-FCSG-M", "SCAFFOLD", "BSpiderBoost")}
+"""Methods that move by ∇F̂, one that looks at a batch twice among them."""
+
+
+@pytest.mark.parametrize("algorithm", ESTIMATED.values(), ids=ESTIMATED)
+@pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
+@pytest.mark.parametrize("where", ["nested_quadratic", "invariant_logistic_unlike", "classification", "auprc"])
+def test_engines_agree_with_every_estimator_and_on_what_it_costs(algorithm, estimator, where):
+    plan = Plan(**SIZES | {"inner_batch": 4}, participation=2)
+    case, plan = for_method(algorithm, (CASES | FINITE)[where], plan)
+    found = assert_engines_agree(algorithm, case, plan, estimator=estimator)
+    grid = run_grid([algorithm, smaller(algorithm, 0.5)], case.problem, case.clients, plan, [0, 5], estimator=estimator)
+    assert grid[0][0].costs == found.costs
+    assert_same_run(
+        grid[1][1], play("reference", smaller(algorithm, 0.5), case._replace(test=None), plan, 5, estimator=estimator)
+    )
+
+
+@pytest.mark.parametrize("name", [name for name, one in SETTINGS.items() if one.tracks])
+def test_a_method_that_tracks_the_inner_value_takes_no_other_estimator(name):
+    with pytest.raises(FedcsoError, match="tracks the inner value"):
+        play("reference", SETTINGS[name], FINITE["few_points"], PLANS["everyone"], estimator=ESTIMATORS["mean_outside"])
+
+
+def test_methods_that_track_are_those_that_ask_for_the_inner_value():
+    assert {name for name, one in SETTINGS.items() if one.tracks} == {
+        "Local-SCGD",
+        "Local-SCGDM",
+        "SOX",
+        "MOML",
+        "SOAP",
+    }

@@ -1,0 +1,85 @@
+"""`fedcso theory`: Table 1 with numbers."""
+
+import re
+
+import pytest
+
+from fedcso.theory.prescribe import THEOREMS
+from tests.command_line import BAD_INPUT, FINE, call
+
+GIVEN = ["--S-f", "0.25", "--L-f", "1", "--S-g", "0", "--L-g", "2", "--sigma-g", "1", "--gap", "1"]
+QUADRATIC = ["nested_quadratic", "--dimension", "1"]
+
+
+def rows(text, start):
+    """The cells of the lines of a table that begin so."""
+    lines = [line.strip("│ ").split("│") for line in text.splitlines() if line.startswith("│")]
+    return [[cell.strip() for cell in line] for line in lines if line[0].strip() == start]
+
+
+def test_constants_and_every_method_stand_in_tables():
+    outcome = call("theory", "--epsilon", "0.5", "--clients", "4", *GIVEN)
+    assert outcome.code == FINE, outcome.err
+    assert rows(outcome.out, "S_F")[0][1] == "1.0000"
+    for method in THEOREMS:
+        ((_, clients, *_, epsilon, proven),) = rows(outcome.out, method)
+        assert clients == ("1" if method in ("BSGD", "BSpiderBoost") else "4")
+        assert float(epsilon) <= 0.5
+        assert f"samples ε^−{THEOREMS[method].exponents[0]}" in proven
+
+
+def test_a_problem_brings_its_constants_and_a_command_to_run():
+    outcome = call("theory", *QUADRATIC, "--epsilon", "8", "--noise", "0.5")
+    assert outcome.code == FINE, outcome.err
+    assert rows(outcome.out, "S_f")[0][1:3] == ["1.0000", "exactly"]
+    commands = re.findall(r"^fedcso (run nested_quadratic .*)$", outcome.out, re.M)
+    assert len(commands) == len(THEOREMS)
+    assert all("--noise 0.5 --algorithm" in command for command in commands)
+    assert "--clients 16" in commands[0]
+
+
+def test_the_command_runs(tmp_path):
+    outcome = call("theory", *QUADRATIC, "--epsilon", "8")
+    command = re.search(r"^fedcso (run .*'FCSG\(.*)$", outcome.out, re.M)[1]
+    words = [word.strip("'") for word in re.findall(r"'[^']*'|\S+", command)]
+    assert call(*words, "--seeds", "1", "--out", tmp_path).code == FINE
+
+
+def test_given_constants_take_the_place_of_the_problems():
+    outcome = call("theory", *QUADRATIC, "--steps", "500", "--gap", "7.5")
+    assert outcome.code == FINE, outcome.err
+    assert rows(outcome.out, "gap")[0][1] == "7.5000"
+
+
+def test_constants_from_samples_say_so_with_their_uncertainty():
+    outcome = call("theory", "classification", "--clients", "2", "--steps", "100", "--samples", "10")
+    assert outcome.code == FINE, outcome.err
+    _, value, known, _ = rows(outcome.out, "L_f")[0]
+    assert known == "from samples"
+    assert "±" in value
+    assert rows(outcome.out, "σ_g")[0][1] == "0.0000"  # g is the identity
+
+
+MISTAKES = {
+    "nothing": ([], ["name a problem, or give its constants", "--S-f", "--gap"]),
+    "some constants": ([*GIVEN[:4], "--epsilon", "1"], ["--S-g", "--gap"]),
+    "no wish": ([*GIVEN], ["epsilon = None"]),
+    "two wishes": ([*GIVEN, "--epsilon", "1", "--steps", "100"], ["epsilon = 1.0", "one of the two"]),
+    "no accuracy": ([*GIVEN, "--epsilon", "0"], ["epsilon = 0.0"]),
+    "too small": ([*GIVEN, "--epsilon", "1e-9"], ["larger", "10^18"]),
+    "a constant below 0": ([*GIVEN, "--epsilon", "1", "--gap", "-1"], ["gap = -1.0", "above 0"]),
+    "problem": (["nested_quadratik", "--epsilon", "1"], ["did you mean nested_quadratic"]),
+    "option": ([*QUADRATIC, "--epsilon", "1", "--noize", "2"], ["did you mean noise"]),
+    "few steps": ([*QUADRATIC, "--steps", "3"], ["steps = 3", "at least 16"]),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_told_in_a_line(mistake):
+    arguments, says = MISTAKES[mistake]
+    outcome = call("theory", *arguments)
+    assert outcome.code == BAD_INPUT
+    assert outcome.out == ""
+    assert outcome.err.count("\n") == 1
+    for fragment in says:
+        assert fragment in outcome.err

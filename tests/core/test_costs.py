@@ -1,0 +1,161 @@
+"""Counted costs are the ones a hand would count."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+import torch
+
+from fedcso.algorithms import FCSG
+from fedcso.core.costs import Costs
+from fedcso.core.plan import Plan
+from fedcso.problems import InvariantLogistic
+from tests.helpers import (
+    ENGINES,
+    SADDLES,
+    SETTINGS,
+    Case,
+    classification,
+    engines_for,
+    few_points,
+    for_method,
+    nested_quadratic,
+    play,
+)
+
+CASE, FINITE = nested_quadratic(clients=3), few_points(sizes=(2, 3, 4))
+PLAN = Plan(rounds=2, local_steps=4, outer_batch=2, inner_batch=3, initial_batch=5)
+VECTOR = CASE.problem.dimension * 8
+"""Bytes of x in float64; u, c and y are as large."""
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What one method costs: evaluations of ∇F̂ per ξ after the first step, and vectors per message."""
+
+    gradients: int
+    sends: int
+    missing_at_first: int = 0
+    """Vectors that the server's first message lacks."""
+
+
+BILLS = {
+    "FCSG": Bill(gradients=1, sends=1),
+    "FCSG-M": Bill(gradients=1, sends=2),
+    "Acc-FCSG-M": Bill(gradients=2, sends=2),
+    "STEM": Bill(gradients=2, sends=2),
+    "FedAvg": Bill(gradients=1, sends=1),
+    "SCAFFOLD": Bill(gradients=1, sends=2),
+    "Local-SCGD": Bill(gradients=1, sends=2, missing_at_first=1),
+    "Local-SCGDM": Bill(gradients=1, sends=3, missing_at_first=1),
+    "SOX": Bill(gradients=1, sends=2),  # its table stays at home
+    "MOML": Bill(gradients=1, sends=2),
+    "SOAP": Bill(gradients=1, sends=1),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "engine"), [(name, engine) for name in BILLS for engine in engines_for(SETTINGS[name])]
+)
+def test_a_federated_method_costs_what_its_bill_says(name, engine):
+    case = CASE if SETTINGS[name].stacks else FINITE
+    bill, clients, rounds = BILLS[name], len(CASE.clients), PLAN.rounds
+    later_steps = PLAN.total_steps - 1
+    outer = clients * (PLAN.initial_batch + later_steps * PLAN.outer_batch)
+    assert play(engine, SETTINGS[name], case, PLAN).costs == Costs(
+        outer_samples=outer,
+        inner_samples=outer * PLAN.inner_batch,
+        gradients=clients * (PLAN.initial_batch + bill.gradients * later_steps * PLAN.outer_batch),
+        rounds=rounds,
+        bytes_up=clients * rounds * bill.sends * VECTOR,
+        bytes_down=clients * (rounds * bill.sends - bill.missing_at_first) * VECTOR,
+    )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_bsgd_costs_a_batch_a_step(engine):
+    method = SETTINGS["BSGD"]
+    case, plan = for_method(method, CASE, PLAN)
+    outer = PLAN.initial_batch + PLAN.outer_batch
+    assert play(engine, method, case, plan).costs == Costs(
+        outer_samples=outer,
+        inner_samples=outer * PLAN.inner_batch,
+        gradients=outer,
+        rounds=2,
+        bytes_up=2 * VECTOR,
+        bytes_down=2 * VECTOR,
+    )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_bspiderboost_costs_a_large_batch_every_period_and_two_gradients_a_sample_between(engine):
+    method, steps = SETTINGS["BSpiderBoost"], 7
+    case, plan = for_method(method, CASE, replace(PLAN, rounds=steps))
+    large = sum(t % method.period == 0 for t in range(steps))
+    small = steps - large
+    outer = large * method.large_batch + small * plan.outer_batch
+    assert play(engine, method, case, plan).costs == Costs(
+        outer_samples=outer,
+        inner_samples=outer * plan.inner_batch,
+        gradients=large * method.large_batch + 2 * small * plan.outer_batch,
+        rounds=steps,
+        bytes_up=2 * steps * VECTOR,
+        bytes_down=2 * steps * VECTOR,
+    )
+
+
+def test_coda_sends_v_and_the_dual_alone():
+    case = SADDLES["auroc"]
+    bytes_of_x = 8 * (4 + 1 + 3)  # a linear model of four inputs; a, b and the dual
+    costs = play("reference", SETTINGS["CODA+"], case, PLAN).costs
+    assert costs.bytes_up == costs.bytes_down == len(case.clients) * PLAN.rounds * bytes_of_x
+    assert costs.gradients == costs.outer_samples
+
+
+def test_every_method_has_a_bill():
+    assert BILLS.keys() | {"BSGD", "BSpiderBoost", "CODA+"} == SETTINGS.keys()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_only_participants_cost(engine):
+    everyone = play(engine, FCSG(0.1), CASE, PLAN).costs
+    one = play(engine, FCSG(0.1), CASE, replace(PLAN, participation=1)).costs
+    assert replace(one, rounds=0) * len(CASE.clients) == replace(everyone, rounds=0)
+    assert one.rounds == everyone.rounds
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("participation", [1, 2, 0.7, 1.0])
+def test_participation_is_counted(engine, participation):
+    plan = Plan(rounds=6, local_steps=1, participation=participation)
+    trace = play(engine, FCSG(0.1), CASE, plan)
+    rounds = [plan.participants(0, r, len(CASE.clients)) for r in range(plan.rounds)]
+    assert trace.participation == [sum(n in chosen for chosen in rounds) for n in range(len(CASE.clients))]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_identity_inner_costs_no_inner_samples(engine):
+    trace = play(engine, FCSG(0.1), classification(), PLAN)
+    assert trace.costs.inner_samples == 0
+    assert trace.costs.outer_samples > 0
+
+
+def test_drawing_the_mean_still_counts_as_drawing_its_samples():
+    literal = InvariantLogistic(dimension=3, dtype=torch.float64)
+    at_once = replace(literal, draw_mean=True)
+    sources = literal.clients(2)
+    bills = [play("stacked", FCSG(0.1), Case(problem, sources), PLAN).costs for problem in (literal, at_once)]
+    assert bills[0] == bills[1]
+
+
+def test_costs_add_and_multiply_by_field():
+    one, two = Costs(1, 2, 3, 4, 5, 6), Costs(10, 20, 30, 40, 50, 60)
+    assert one + two == Costs(11, 22, 33, 44, 55, 66)
+    assert one * 10 == two
+    assert one.as_dict() == {
+        "outer_samples": 1,
+        "inner_samples": 2,
+        "gradients": 3,
+        "rounds": 4,
+        "bytes_up": 5,
+        "bytes_down": 6,
+    }

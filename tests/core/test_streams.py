@@ -1,0 +1,43 @@
+"""Randomness belongs to (seed, client, round): reproducible, and independent between any two of these."""
+
+import math
+from itertools import product
+
+import torch
+
+from fedcso.core.streams import DATA, OUTPUT, SERVER, START, stream
+
+
+def numbers(seed: int, client: int, round: int, count: int = 10_000) -> torch.Tensor:
+    return torch.randn(count, generator=stream(seed, client, round), dtype=torch.float64)
+
+
+def test_a_stream_is_reproducible():
+    assert torch.equal(numbers(1, 2, 3), numbers(1, 2, 3))
+
+
+def test_a_stream_does_not_touch_the_global_one():
+    before = torch.random.get_rng_state()
+    numbers(0, 0, 0)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_all_streams_differ():
+    """Also (1, 2, 3) from (3, 2, 1), and those of the server from those of clients."""
+    places = list(product(range(12), [SERVER, START, OUTPUT, DATA, *range(12)], range(12)))
+    assert len({stream(*place).initial_seed() for place in places}) == len(places)
+
+
+def test_neighbouring_streams_are_uncorrelated():
+    count = 10_000
+    neighbours = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (0, 1, 1), (0, SERVER, 0)]
+    correlations = torch.corrcoef(torch.stack([numbers(*place, count) for place in neighbours]))
+    off_diagonal = correlations - torch.eye(len(neighbours), dtype=torch.float64)
+    assert off_diagonal.abs().max() < 4 / math.sqrt(count)
+
+
+def test_large_seeds_have_streams_of_their_own():
+    """A seed of more than 32 bits must not spill over into the client's and round's places."""
+    small = {stream(0, client, round).initial_seed() for client, round in product(range(10), range(10))}
+    large = {stream(2**32, client, round).initial_seed() for client, round in product(range(10), range(10))}
+    assert not small & large

@@ -1,0 +1,120 @@
+"""Sites agree on columns by descriptions alone: nothing of a row is in them, and they give what all rows would give."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from fedcso.core.errors import FedcsoError, InvalidValue
+from fedcso.datasets.tables.agree import Description, agree, agreed_sites, as_json, describe_table
+from fedcso.datasets.tables.prepare import Preparation
+
+SITES = {"berlin": 60, "oslo": 45, "rome": 80}
+
+
+@pytest.fixture
+def tables(tmp_path):
+    rng = np.random.default_rng(0)
+    paths = {}
+    for number, (name, rows) in enumerate(SITES.items()):
+        frame = pd.DataFrame(
+            {
+                "age": rng.normal(50 + 10 * number, 5 + number, rows).round(1),
+                "colour": rng.choice(["red", "green", "blue"], rows),
+                "name": [f"{name} patient {n}" for n in range(rows)],
+                "y": (rng.random(rows) < 0.3).astype(int),
+            }
+        )
+        frame.loc[:2, "age"] = np.nan
+        paths[name] = tmp_path / f"{name}.csv"
+        frame.to_csv(paths[name], index=False)
+    return paths
+
+
+def descriptions(tables):
+    return {name: describe_table(str(path), "y", place=n)[0] for n, (name, path) in enumerate(tables.items())}
+
+
+def test_no_value_of_a_row_is_in_a_description(tables):
+    for name, path in tables.items():
+        written = json.dumps(as_json(describe_table(str(path), "y")[0]))
+        assert "patient" not in written
+        ages = pd.read_csv(path)["age"].dropna()
+        assert not any(f": {age}," in written or f": {age}}}" in written for age in ages), name
+
+
+def test_means_deviations_and_the_share_of_positives_are_those_of_all_training_rows(tables, tmp_path):
+    described = descriptions(tables)
+    agreement = agree(described)
+    preparation = Preparation.from_json(json.dumps(agreement["preparation"]))
+    path = tmp_path / "agreement.json"
+    trained = []
+    for place, table in enumerate(tables.values()):
+        path.write_text(json.dumps(agreement | {"place": place}))
+        sites = agreed_sites(str(table), "y", "", str(path), 0)
+        trained.append(sites.train[0])
+        assert sites.positive_rate == agreement["positives"] / agreement["rows"]
+    everything = torch.cat([examples.inputs for examples in trained])
+    labels = torch.cat([examples.labels for examples in trained])
+    assert (len(labels), int(labels.sum())) == (agreement["rows"], agreement["positives"])
+    age = everything[:, preparation.names.index("age")].double()
+    assert abs(float(age.mean())) < 1e-5
+    assert float(age.std(correction=0)) == pytest.approx(1.0, abs=1e-5)
+    assert "age is missing" in preparation.names
+    assert "colour = red" in preparation.names
+    assert not any(name.startswith("name") for name in preparation.names)
+    assert any(note.startswith("name: left out") for note in agreement["notes"])
+
+
+def test_the_coordinator_knows_the_form_without_a_row(tables, tmp_path):
+    path = tmp_path / "agreement.json"
+    path.write_text(json.dumps(agree(descriptions(tables))))
+    sites = agreed_sites("sites", "y", "", str(path), 0)
+    assert sites.train[0].inputs.shape == (0, len(sites.preparation.names))
+
+
+def test_few_values_are_not_described(tmp_path):
+    path = tmp_path / "small.csv"
+    path.write_text("a,b,y\n1,,0\n2,,1\n3,,0\n4,7,1\n5,,0\n6,,1\n")
+    described, parts = describe_table(str(path), "y")
+    assert parts == {"train": 4, "validation": 1, "test": 1}
+    assert (described.columns["a"].given, described.columns["a"].mean) == (0, 0.0)
+
+
+def test_a_site_without_positives_can_describe_itself_and_other_labels_must_be_named(tmp_path):
+    path = tmp_path / "site.csv"
+    path.write_text("a,y\n" + "".join(f"{n},0\n" for n in range(20)))
+    assert describe_table(str(path), "y")[0].positives == 0
+    path.write_text("a,y\n" + "".join(f"{n},well\n" for n in range(20)))
+    with pytest.raises(InvalidValue, match="positive"):
+        describe_table(str(path), "y")
+    assert describe_table(str(path), "y", "ill")[0].positives == 0
+    with pytest.raises(InvalidValue, match="label"):
+        describe_table(str(path))
+
+
+def test_a_column_that_one_site_lacks_is_left_out_and_without_any_there_is_nothing_to_learn(tables):
+    described = descriptions(tables)
+    fewer = {key: column for key, column in described["oslo"].columns.items() if key != "age"}
+    described["oslo"] = Description(10, 3, fewer)
+    assert any(note.startswith("age: left out") for note in agree(described)["notes"])
+    described["oslo"] = Description(10, 3, {})
+    with pytest.raises(FedcsoError, match="no column in common"):
+        agree(described)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        None,
+        {},
+        {"rows": 1, "positives": 0, "columns": 3},
+        {"rows": "many", "positives": 0, "columns": {}},
+        {"rows": 1, "positives": float("nan"), "columns": {}},
+    ],
+)
+def test_whatever_a_site_sends_instead_is_told_by_its_name(written):
+    with pytest.raises(FedcsoError, match="site oslo"):
+        Description.read("oslo", written)

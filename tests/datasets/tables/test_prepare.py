@@ -1,0 +1,313 @@
+"""Columns as numbers: known cases by hand, and for any table no NaN, the same again from JSON, and no surprises."""
+
+import json
+import math
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
+from fedcso.datasets.tables.columns import kind
+from fedcso.datasets.tables.prepare import Categorical, Missing, Numeric, Preparation, prepare
+
+
+def prepared(**columns):
+    """The preparation learnt from these columns, their encoding by name, and the notes."""
+    frame = pd.DataFrame(columns)
+    preparation, notes = prepare(frame, {name: kind(frame[name]) for name in frame.columns})
+    encoded = preparation.apply(frame)
+    assert encoded.dtype == torch.float32
+    assert encoded.shape == (len(frame), len(preparation.names))
+    return preparation, dict(zip(preparation.names, encoded.T.tolist(), strict=True)), notes
+
+
+# --------------------------------------------------------------------------------- by hand
+
+
+def test_numbers_are_standardised_and_gaps_filled_with_the_median():
+    _, encoded, notes = prepared(age=[1.0, None, 3.0, 8.0])
+    filled = np.array([1.0, 3.0, 3.0, 8.0])
+    assert encoded["age"] == pytest.approx(((filled - filled.mean()) / filled.std()).tolist())
+    assert encoded["age is missing"] == [0, 1, 0, 0]
+    assert notes == []
+
+
+def test_without_gaps_there_is_no_column_for_gaps():
+    assert list(prepared(age=[1, 2, 3])[1]) == ["age"]
+
+
+def test_categories_have_a_column_each_and_others_and_gaps_have_theirs():
+    preparation, encoded, _ = prepared(blood=["B", "A", None, "A", " B "])
+    assert encoded == {
+        "blood = A": [0, 1, 0, 1, 0],
+        "blood = B": [1, 0, 0, 0, 1],
+        "blood = other": [0, 0, 0, 0, 0],
+        "blood is missing": [0, 0, 1, 0, 0],
+    }
+    new = preparation.apply(pd.DataFrame({"blood": ["A", "AB", None, "", np.nan]}))
+    assert new.tolist() == [[1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 1]]
+
+
+def test_truth_values_are_categories():
+    assert list(prepared(smokes=[True, False, True])[1])[:2] == ["smokes = False", "smokes = True"]
+    assert list(prepared(smokes=[True, None, False])[1])[:2] == ["smokes = False", "smokes = True"]
+
+
+def test_the_most_frequent_categories_are_kept():
+    values = [f"c{number:02}" for number in range(60) for _ in range(2 if number < 30 else 3)]
+    preparation, encoded, notes = prepared(code=values)
+    (encoder,) = preparation.encoders
+    assert encoder.categories == tuple(f"c{number:02}" for number in [*range(20), *range(30, 60)])
+    assert sum(encoded["code = other"]) == 20
+    assert notes == ["code: of 60 categories the 50 most frequent are kept, the rest is 'other'"]
+
+
+def test_a_category_called_other_is_other():
+    assert prepared(c=["other", "a", "a"])[0].names == ["c = a", "c = other", "c is missing"]
+
+
+@pytest.mark.parametrize(
+    ("values", "note"),
+    [
+        ([7, 7, 7], "always 7, left out"),
+        ([0.1] * 7, "always 0.1, left out"),  # the mean of these is not 0.1 exactly
+        ([1e9, 1e9, 1e9 + 1e-6], "always 1e+09, left out"),
+        ([0.0, 5e-324, 0.0], "always 0, left out"),
+        ([0.0, 1e-155, 0.0], "always 0, left out"),
+        ([None, None, None], "left out, the training rows have no value"),
+        (["", " ", None], "left out, the training rows have no value"),
+        (["x", "x", "x"], "always 'x', left out"),
+        (["x", "y", "z"], "left out, all its values are different, as those of an identifier"),
+        (["x", None, "y", "z"], "left out, all its values are different, as those of an identifier"),
+    ],
+)
+def test_what_says_nothing_is_left_out_with_a_note(values, note):
+    _, encoded, notes = prepared(useless=values, useful=range(len(values)))
+    assert list(encoded) == ["useful"]
+    assert notes == [f"useless: {note}"]
+
+
+def test_a_constant_with_gaps_still_tells_where_the_gaps_are():
+    _, encoded, notes = prepared(seen=[1, None, 1])
+    assert encoded == {"seen is missing": [0, 1, 0]}
+    assert notes == ["seen: always 1, left out but for whether it is missing"]
+
+
+def test_row_numbers_are_noted():
+    _, encoded, notes = prepared(row=range(100), score=np.arange(100) / 7)
+    assert list(encoded) == ["row", "score"]
+    assert notes == ["row: whole numbers that are all different; leave it out if it only numbers the rows"]
+
+
+def test_numbers_with_a_word_among_them_are_noted():
+    _, encoded, notes = prepared(dose=["1", "2", "2", "?", "3.5"])
+    assert "dose = ?" in encoded
+    assert notes == ["dose: taken for categories although most values are numbers, because some, such as '?', are not"]
+
+
+def test_nothing_left_is_an_error_with_the_reasons():
+    with pytest.raises(FedcsoError, match=r"no column is left to learn from \(a: always 1, left out; b: always 'x'"):
+        prepared(a=[1, 1], b=["x", "x"])
+
+
+# --------------------------------------------------------------------------------- kinds of columns
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([1, None, 3], dtype="Int64"),
+        pd.Series([1.5, None, 3], dtype="Float64"),
+        pd.Series([1, 2, 3], dtype="uint8"),
+        pd.Series([Decimal("1.5"), None, Decimal(3)], dtype=object),
+        pd.Series([1, 2.5, None], dtype=object),
+        pd.Series([None, None], dtype=object),
+        pd.Series([np.nan, np.nan]),
+    ],
+)
+def test_numbers(column):
+    assert kind(column) == "numbers"
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(["a", None]),
+        pd.Series(["a", None], dtype="string"),
+        pd.Series(["a", "b"], dtype="category"),
+        pd.Series([1, 2], dtype="category"),
+        pd.Series([True, False]),
+        pd.Series([True, None], dtype="boolean"),
+        pd.Series([True, None], dtype=object),
+        pd.Series(["a", 1, 2.5, True], dtype=object),
+        pd.Series(["2020-01-01", "soon"]),
+    ],
+)
+def test_categories(column):
+    assert kind(column) == "categories"
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(pd.to_datetime(["2020-01-31", None])),
+        pd.Series([pd.Timestamp("2020-01-31").date()], dtype=object),
+        pd.Series([pd.Timedelta(days=3)]),
+        pd.Series(pd.period_range("2020-01", periods=2, freq="M")),
+        pd.Series(["2020-01-31", None, "2021-12-01"]),
+        pd.Series(["2020/1/31"]),
+        pd.Series(["2020-01-31 12:30:00"]),
+        pd.Series(["2020-01-31T12:30:00Z"]),
+        pd.Series(["31.01.2020", "1.2.21"]),
+        pd.Series(["1/31/2020 11:59 PM"]),
+        pd.Series(pd.to_datetime(["2020-01-31"])).astype("category"),
+    ],
+)
+def test_dates_are_refused_with_advice(column):
+    with pytest.raises(FedcsoError, match=r"column 'admitted' holds dates or times such as '.*'; turn them into"):
+        kind(column.rename("admitted"))
+
+
+@pytest.mark.parametrize("column", [[[1, 2], [3]], [{"a": 1}, None], [1j, 2j], [b"a", b"b"]])
+def test_other_things_are_refused(column):
+    with pytest.raises(FedcsoError, match=r"column 'odd' holds .* it must be numbers, text or truth values"):
+        kind(pd.Series(column, name="odd", dtype=object))
+
+
+# --------------------------------------------------------------------------------- new rows
+
+SMALL = Preparation((Numeric("age", 40.0, 50.0, 10.0), Missing("age"), Categorical("sex", ("f", "m"))))
+
+
+def test_new_rows_are_encoded_by_what_was_learnt():
+    frame = pd.DataFrame({"sex": ["m", "x", None], "age": [60, None, "70"], "unknown": 0}, index=[7, 7, 9])
+    assert SMALL.names == ["age", "age is missing", "sex = f", "sex = m", "sex = other", "sex is missing"]
+    assert SMALL.apply(frame).tolist() == [[1, 0, 0, 1, 0, 0], [-1, 1, 0, 0, 1, 0], [2, 0, 0, 0, 0, 1]]
+
+
+def test_no_rows_are_no_rows():
+    assert SMALL.apply(pd.DataFrame({"sex": [], "age": []})).shape == (0, 6)
+
+
+def test_a_missing_column_is_named():
+    with pytest.raises(UnknownName, match=r"unknown column 'age'; did you mean ages\?"):
+        SMALL.apply(pd.DataFrame({"sex": ["m"], "ages": [1]}))
+
+
+def test_a_column_that_is_there_twice_is_named():
+    with pytest.raises(FedcsoError, match="two columns are called 'age'"):
+        SMALL.apply(pd.DataFrame([["m", 1, 2]], columns=["sex", "age", "age"]))
+
+
+@pytest.mark.parametrize(
+    "value", [np.inf, -np.inf, 2e30, "old", 10**400, 1j, [1], pd.Timestamp("2020-01-01"), "nan", "inf"]
+)
+def test_what_is_not_a_finite_number_is_named_with_its_row(value):
+    frame = pd.DataFrame({"sex": ["m", "f"], "age": pd.Series([1.0, value], dtype=object)})
+    with pytest.raises(FedcsoError, match=r"column 'age' holds '.*' in row 2; it must be a number, finite"):
+        SMALL.apply(frame)
+
+
+def test_dates_in_place_of_numbers_are_refused():
+    with pytest.raises(FedcsoError, match="column 'age' holds '2020-01-01"):
+        SMALL.apply(pd.DataFrame({"sex": ["m"], "age": pd.to_datetime(["2020-01-01"])}))
+
+
+def test_numbers_far_from_all_in_training_stay_finite():
+    near = Preparation((Numeric("x", 0.0, 0.0, 1e-140),))
+    assert near.apply(pd.DataFrame({"x": [1e30, -1e30, 0.0]})).ravel().tolist() == [1e6, -1e6, 0]
+
+
+# --------------------------------------------------------------------------------- JSON
+
+
+def test_what_is_written_is_plain_json():
+    written = json.loads(SMALL.to_json())
+    assert written["encoders"][0] == {"encoder": "Numeric", "name": "age", "median": 40, "mean": 50, "std": 10}
+    assert Preparation.from_json(SMALL.to_json()) == SMALL
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "",
+        "{}",
+        "[]",
+        "null",
+        '{"encoders": 3}',
+        '{"encoders": [3]}',
+        '{"encoders": [{}]}',
+        '{"encoders": [{"encoder": "Evil", "name": "x"}]}',
+        '{"encoders": [{"encoder": "Missing"}]}',
+        '{"encoders": [{"encoder": "Missing", "name": "x", "more": 1}]}',
+        '{"encoders": [{"encoder": "Categorical", "name": "x", "categories": 5}]}',
+        '{"encoders": [{"encoder": "Numeric", "name": "x", "median": 0, "mean": 0, "std": 0}]}',
+        '{"encoders": [{"encoder": "Numeric", "name": "x", "median": NaN, "mean": 0, "std": 1}]}',
+        '{"encoders": [{"encoder": "Numeric", "name": "x", "median": 0, "mean": "a", "std": 1}]}',
+        "[" * 100_000,
+    ],
+)
+def test_other_texts_are_refused(written):
+    with pytest.raises(FedcsoError, match="not a preparation"):
+        Preparation.from_json(written)
+
+
+@pytest.mark.parametrize("std", [0.0, -1.0, math.inf, math.nan])
+def test_a_deviation_must_be_positive(std):
+    with pytest.raises(InvalidValue, match="x = "):
+        Numeric("x", 0.0, 0.0, std)
+
+
+# --------------------------------------------------------------------------------- any table
+
+numeric = st.lists(st.none() | st.floats(-1e30, 1e30), min_size=6, max_size=6)
+whole = st.lists(st.none() | st.integers(-(2**53), 2**53), min_size=6, max_size=6)
+textual = st.lists(st.none() | st.text("abc ", max_size=2), min_size=6, max_size=6)
+truths = st.lists(st.none() | st.booleans(), min_size=6, max_size=6)
+tables = st.dictionaries(st.text(min_size=1, max_size=3), numeric | whole | textual | truths, min_size=1, max_size=4)
+
+
+@given(tables, tables)
+def test_any_table_gives_finite_numbers_and_the_same_from_json(columns, others):
+    frame = pd.DataFrame(columns)
+    try:
+        preparation, _ = prepare(frame, {name: kind(frame[name]) for name in frame.columns})
+    except FedcsoError as error:
+        assert "no column is left" in str(error)  # noqa: PT017
+        return
+    encoded = preparation.apply(frame)
+    assert encoded.isfinite().all()
+    assert encoded.abs().max() <= math.sqrt(6) + 1e-3  # no row of n is further than √n deviations from the mean
+    again = Preparation.from_json(preparation.to_json())
+    assert again == preparation
+    assert torch.equal(again.apply(frame), encoded)
+    gaps = pd.DataFrame({name: [None] * 2 for name in frame.columns})
+    assert preparation.apply(gaps).isfinite().all()
+    for encoder in preparation.encoders:
+        if isinstance(encoder, Categorical):
+            assert (encoder.encode(frame[encoder.name]).sum(1) == 1).all()
+    new = pd.DataFrame({name: others.get(name, [None] * 6) for name in frame.columns})
+    try:
+        assert again.apply(new).isfinite().all()
+    except FedcsoError as error:
+        assert "it must be a number" in str(error)  # noqa: PT017
+
+
+@given(tables, st.randoms(use_true_random=False))
+def test_the_order_of_rows_does_not_matter(columns, random):
+    frame = pd.DataFrame(columns)
+    order = random.sample(range(6), 6)
+    kinds = {name: kind(frame[name]) for name in frame.columns}
+    try:
+        preparation, notes = prepare(frame, kinds)
+    except FedcsoError:
+        return
+    other, same_notes = prepare(frame.iloc[order], kinds)
+    assert same_notes == notes
+    assert other.names == preparation.names
+    torch.testing.assert_close(other.apply(frame), preparation.apply(frame))

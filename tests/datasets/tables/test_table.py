@@ -1,0 +1,472 @@
+"""A user's own table: all files give the same, the split is right, nothing leaks, every mistake is named."""
+
+import gzip
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
+from fedcso.datasets.examples import Examples
+from fedcso.datasets.tables.table import Table, load_table, split_rows
+
+RNG = np.random.default_rng(0)
+ROWS = 100
+FRAME = pd.DataFrame(
+    {
+        "age": np.where(RNG.random(ROWS) < 0.1, np.nan, RNG.normal(60, 10, ROWS).round(1)),
+        "dose": RNG.integers(0, 5, ROWS),
+        "blood": RNG.choice(["A", "B", "AB", None], ROWS),
+        "hospital": np.repeat(["east", "north", "south", "west"], ROWS // 4),
+        "ill": (RNG.random(ROWS) < 0.3).astype(int),
+    }
+)
+COLUMNS = ["age", "age is missing", "dose", "blood = A", "blood = AB", "blood = B", "blood = other", "blood is missing"]
+
+
+def write_csv(frame, file):
+    frame.to_csv(file, index=False)
+
+
+def write_parquet(frame, file):
+    frame.to_parquet(file, index=False)
+
+
+def write_npz(frame, file):
+    """Text as numpy's own, which has no missing values but empty ones."""
+    text = ("blood", "hospital")
+    arrays = {name: frame[name].fillna("").to_numpy(str) if name in text else frame[name].to_numpy() for name in frame}
+    np.savez(file, **arrays)
+
+
+WRITERS = {".csv": write_csv, ".csv.gz": write_csv, ".CSV": write_csv, ".parquet": write_parquet, ".npz": write_npz}
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Writes a table and says where."""
+
+    def write(frame=FRAME, name="table.csv"):
+        file = tmp_path / name
+        if isinstance(frame, str | bytes):
+            file.write_bytes(frame.encode() if isinstance(frame, str) else frame)
+        else:
+            WRITERS[name[name.index(".") :]](frame, file)
+        return file
+
+    return write
+
+
+def small(**columns):
+    """A little table in which all is well, with these columns changed or added; None takes one away."""
+    whole = {"x": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "site": list("aabbcc"), "y": [0, 1, 0, 1, 0, 0]} | columns
+    return pd.DataFrame({name: values for name, values in whole.items() if values is not None})
+
+
+def load_small(written, positive=None, **columns):
+    return load_table(written(small(**columns)), "y", "site", positive)
+
+
+def same(one: Table, other: Table) -> bool:
+    pairs = [
+        (a, b)
+        for part in ("train", "validation", "test")
+        for x, y in zip(getattr(one, part), getattr(other, part), strict=True)
+        for a, b in zip(x, y, strict=True)
+    ]
+    return all(torch.equal(a, b) for a, b in pairs) and (one.sites, one.columns) == (other.sites, other.columns)
+
+
+# --------------------------------------------------------------------------------- reading
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_all_kinds_of_files_give_the_same(written, ending):
+    table = load_table(written(name=f"table{ending}"), "ill", "hospital")
+    assert same(table, load_table(written(), "ill", "hospital"))
+    assert table.sites == ["east", "north", "south", "west"]
+    assert table.columns == COLUMNS
+    assert table.notes == []
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.parametrize("way", ["folder", "pattern", "list", "strings"])
+def test_one_file_a_site_gives_the_same(written, tmp_path, ending, way):
+    (tmp_path / "sites").mkdir()
+    files = [
+        written(part.drop(columns="hospital"), f"sites/{name}{ending}") for name, part in FRAME.groupby("hospital")
+    ]
+    (tmp_path / "sites" / "README.md").write_text("not a table")
+    path = {
+        "folder": tmp_path / "sites",
+        "pattern": str(tmp_path / "sites" / f"*{ending}"),
+        "list": files[::-1],
+        "strings": [str(file) for file in files],
+    }[way]
+    assert same(load_table(path, "ill"), load_table(written(), "ill", "hospital"))
+
+
+def test_several_files_may_have_a_site_column(written, tmp_path):
+    (tmp_path / "parts").mkdir()
+    written(FRAME.iloc[:40], "parts/1.csv")
+    written(FRAME.iloc[40:], "parts/2.csv")
+    assert same(load_table(tmp_path / "parts", "ill", "hospital"), load_table(written(), "ill", "hospital"))
+
+
+def test_columns_may_be_in_another_order_and_of_another_kind_at_each_site(written, tmp_path):
+    (tmp_path / "sites").mkdir()
+    written("x,c,e,y\n1,1,,0\n2,1,,1\n3,2,,0\n", "sites/a.csv")
+    written("y,e,c,x\n0,1.5,high,\n1,2.5,high,2.5\n0,,low,1\n", "sites/b.csv")
+    table = load_table(tmp_path / "sites", "y")
+    assert table.sites == ["a", "b"]
+    assert {"x", "c = 1", "c = high"} <= set(table.columns)
+
+
+def test_a_matrix_in_an_npz_is_as_many_columns(tmp_path):
+    matrix = np.arange(24.0).reshape(12, 2) ** 1.5
+    np.savez(tmp_path / "t.npz", X=matrix.astype(">f8"), y=np.arange(12) % 3 == 0, site=np.arange(12) % 2)
+    table = load_table(tmp_path / "t.npz", "y", "site")
+    assert table.columns == ["X0", "X1"]
+    assert table.sites == ["0", "1"]
+
+
+def test_numbered_sites_are_in_the_order_of_numbers(written):
+    frame = FRAME.assign(hospital=np.repeat([1, 2, 10, 20], 25))
+    assert load_table(written(frame), "ill", "hospital").sites == ["1", "2", "10", "20"]
+
+
+def test_a_byte_order_mark_and_blanks_after_commas_do_not_matter(written):
+    file = written("\ufeffy, site, x\n0, a, 1\n1, a, 2\n0, b, 3\n1, b, 4\n0, b, 5\n")
+    table = load_table(file, "y", "site")
+    assert (table.sites, table.columns) == (["a", "b"], ["x"])
+
+
+def test_the_row_numbers_pandas_writes_are_left_out_with_a_note(tmp_path):
+    FRAME.to_csv(tmp_path / "t.csv")
+    table = load_table(tmp_path / "t.csv", "ill", "hospital")
+    assert table.columns == COLUMNS
+    assert table.notes == ["a column without a name was left out"]
+
+
+# --------------------------------------------------------------------------------- splitting
+
+
+def test_the_parts_are_as_large_as_they_should_be_at_each_site(written):
+    table = load_table(written(), "ill", "hospital")
+    for number, name in enumerate(table.sites):
+        positives = int(FRAME.ill[FRAME.hospital == name].sum())
+        for part, share in (("train", 0.6), ("validation", 0.2), ("test", 0.2)):
+            examples = getattr(table, part)[number]
+            assert isinstance(examples, Examples)
+            assert examples.inputs.dtype == torch.float32
+            assert examples.labels.dtype == torch.int64
+            assert examples.inputs.shape == (25 * share, len(COLUMNS))
+            assert abs(int(examples.labels.sum()) - share * positives) < 1
+
+
+@given(st.lists(st.integers(0, 1), min_size=1, max_size=60), st.integers(0, 5))
+def test_the_split_is_complete_stratified_and_favours_training(labels, seed):
+    labels = np.array(labels)
+    rows = np.flatnonzero(np.arange(len(labels)) % 7 != 3)  # some rows are another site's
+    parts = split_rows(rows, labels, (seed,))
+    assert sorted(np.concatenate(list(parts.values())).tolist()) == rows.tolist()
+    assert all((np.diff(part) > 0).all() for part in parts.values())
+    for label in (0, 1):
+        number = int((labels[rows] == label).sum())
+        for part, share in (("train", 0.6), ("validation", 0.2), ("test", 0.2)):
+            assert abs(int((labels[parts[part]] == label).sum()) - share * number) < 1.5
+    if labels[rows].any():
+        assert labels[parts["train"]].any()
+    assert len(parts["train"]) >= 1
+
+
+def test_the_seed_decides_the_split(written):
+    tables = [load_table(written(), "ill", "hospital", seed=seed) for seed in (0, 0, 1)]
+    assert same(tables[0], tables[1])
+    assert not same(tables[0], tables[2])
+
+
+def test_all_is_learnt_from_the_training_rows_alone(written):
+    first = load_table(written(), "ill", "hospital")
+    trained = {tuple(row) for part in first.train for row in part.inputs.tolist()}
+    frame = FRAME.copy()
+    encoded = [tuple(row) for row in first.preparation.apply(frame).tolist()]
+    held_out = [row for row in range(ROWS) if encoded[row] not in trained]
+    assert len(held_out) > 30
+    frame.loc[held_out, "age"] = 1e6
+    frame.loc[held_out, "blood"] = "new"
+    second = load_table(written(frame), "ill", "hospital")
+    assert second.preparation == first.preparation
+    assert all(torch.equal(a.inputs, b.inputs) for a, b in zip(first.train, second.train, strict=True))
+    assert not all(torch.equal(a.inputs, b.inputs) for a, b in zip(first.test, second.test, strict=True))
+
+
+def test_training_numbers_have_mean_0_and_deviation_1_over_all_sites(written):
+    train = torch.cat([part.inputs for part in load_table(written(), "ill", "hospital").train])
+    for name in ("age", "dose"):
+        column = train[:, COLUMNS.index(name)].double()
+        assert column.mean().item() == pytest.approx(0, abs=1e-6)
+        assert column.std(correction=0).item() == pytest.approx(1, abs=1e-6)
+
+
+def test_the_preparation_encodes_the_same_rows_the_same(written):
+    table = load_table(written(), "ill", "hospital")
+    encoded = {tuple(row) for row in table.preparation.apply(FRAME).tolist()}
+    for part in (*table.train, *table.validation, *table.test):
+        assert {tuple(row) for row in part.inputs.tolist()} <= encoded
+
+
+def test_sites_with_one_row_or_no_positives_are_allowed(written):
+    table = load_small(written, site=list("aaaaab"), y=[0, 1, 0, 1, 0, 0])
+    assert [len(part.labels) for part in table.train] == [3, 1]
+    assert table.test[1].inputs.shape == (0, 1)
+    assert table.notes == ["b: no positive label"]
+
+
+# --------------------------------------------------------------------------------- labels
+
+
+def labels_of(table):
+    """How many rows of all parts have each label."""
+    return torch.cat([part.labels for part in (*table.train, *table.validation, *table.test)]).bincount().tolist()
+
+
+TRUTHS = [(0, 1), (0.0, 1.0), (False, True), ("0", "1"), ("FALSE", "TRUE"), ("false", "true")]
+
+
+@pytest.mark.parametrize("truth", TRUTHS)
+def test_zeros_ones_and_truth_values_are_as_they_are(written, truth):
+    table = load_small(written, y=[truth[value] for value in (0, 1, 1, 1, 1, 0)])
+    assert labels_of(table) == [2, 4]
+    assert not any("taken for" in note for note in table.notes)
+
+
+@pytest.mark.parametrize("values", [["no", "no", "yes", "no", "no", "yes"], [1, 1, 2, 1, 1, 2], [1, 1, 0.5, 1, 1, 0.5]])
+def test_of_two_other_values_the_rarer_is_positive_with_a_note(written, values):
+    table = load_small(written, y=values)
+    assert labels_of(table) == [4, 2]
+    note = f"y: {str(values[2])!r} was taken for positive because it is rarer; `positive` can say otherwise"
+    assert note in table.notes
+
+
+@pytest.mark.parametrize(
+    ("values", "positive", "number"),
+    [
+        (["no", "no", "yes", "no", "no", "yes"], "no", 4),
+        (["a", "b", "c", "c", "b", "c"], "a", 1),
+        (["a", "b", "c", "c", "b", "c"], " a , b", 3),
+        (["a,b", "b", "c", "c", "b", "c"], "a,b", 1),
+        ([1, 2, 3, 3, 2, 3], 3, 3),
+        ([1, 2, 3, 3, 2, 3], "1,2", 3),
+        ([1, 2, 3, 3, 2, 3], 2.0, 2),
+        ([0, 1, 1, 1, 1, 0], "0", 2),
+        ([True, False, True, False, False, False], False, 4),
+    ],
+)
+def test_the_user_may_say_what_is_positive(written, values, positive, number):
+    table = load_small(written, y=values, positive=positive)
+    assert labels_of(table) == [6 - number, number]
+    assert not any("taken for" in note for note in table.notes)
+
+
+@pytest.mark.parametrize("positive", ["d", "a,d", "a,b,c", "", "A"])
+def test_values_that_are_not_there_or_all_are_refused(written, positive):
+    with pytest.raises(InvalidValue, match=r"positive = .* some, not all, of the labels there are: 'c', 'b', 'a'"):
+        load_small(written, y=["a", "b", "c", "c", "b", "c"], positive=positive)
+
+
+def test_more_than_two_labels_are_refused_with_some_of_them(written):
+    with pytest.raises(FedcsoError, match=r"6 values \('1', '2', '3', '4', '5', …\), more than two; say by `positive`"):
+        load_small(written, y=[1, 2, 3, 4, 5, 6])
+
+
+def test_between_two_labels_as_frequent_nothing_is_guessed(written):
+    with pytest.raises(FedcsoError, match=r"has 2 values \('a', 'b'\), all as frequent; say by `positive`"):
+        load_small(written, y=list("aaabbb"))
+
+
+@pytest.mark.parametrize("value", [0, 1, "no"])
+def test_one_label_alone_is_refused(written, value):
+    with pytest.raises(FedcsoError, match=f"column 'y' holds only '{value}'; there must be positive and negative"):
+        load_small(written, y=[value] * 6)
+
+
+# --------------------------------------------------------------------------------- mistakes in the table
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"y": [0, 1, None, 0, 1, 0]}, r"column 'y' has no value in row 3 of .*table\.csv; fill it in, or remove"),
+        ({"site": ["a", "a", "b", "b", None, "c"]}, r"column 'site' has no value in row 5 of .*table\.csv"),
+        ({"site": ["a"] * 6}, "column 'site' names only one site, 'a'; there must be two at least"),
+        ({"x": None}, r"table\.csv has no columns to learn from besides the label and the site"),
+        ({"x": [3] * 6}, r"no column is left to learn from \(x: always 3, left out\)"),
+        ({"z": [1, 2, 3, 4, 5, np.inf]}, r"column 'z' holds 'inf' in row 6 of .*table\.csv; .* finite"),
+        ({"z": [1, -np.inf, 3, 4, 5, 6]}, r"column 'z' holds '-inf' in row 2 of .*table\.csv"),
+        ({"z": [1, 2, 3, 1e300, 5, 6]}, r"column 'z' holds '1e\+300' in row 4 of .*table\.csv"),
+        ({"z": [f"2020-01-0{day}" for day in range(1, 7)]}, "column 'z' holds dates or times such as '2020-01-01'"),
+    ],
+    ids=["label", "site", "one site", "no column", "constant", "infinite", "minus infinite", "huge", "dates"],
+)
+def test_what_is_wrong_with_a_table_is_named(written, columns, message):
+    with pytest.raises(FedcsoError, match=message):
+        load_small(written, **columns)
+
+
+def test_a_gap_in_a_blank_text_label_is_a_gap(tmp_path):
+    np.savez(tmp_path / "t.npz", x=np.arange(4.0), y=np.array(["a", "", "b", "b"]), site=np.arange(4) % 2)
+    with pytest.raises(FedcsoError, match="column 'y' has no value in row 2"):
+        load_table(tmp_path / "t.npz", "y", "site")
+
+
+def test_an_identifier_is_left_out_with_a_note(written):
+    table = load_small(written, patient=[f"p{number}" for number in range(6)])
+    assert table.columns == ["x"]
+    assert "patient: left out, all its values are different, as those of an identifier" in table.notes
+
+
+def test_an_unknown_column_is_told_with_the_nearest(written):
+    with pytest.raises(UnknownName, match=r"unknown column 'il'; did you mean ill\?"):
+        load_table(written(), "il", "hospital")
+    with pytest.raises(UnknownName, match=r"unknown column 'hospitals'; did you mean hospital\?"):
+        load_table(written(), "ill", "hospitals")
+
+
+def test_label_and_site_are_two_columns(written):
+    with pytest.raises(InvalidValue, match=r"site = 'ill' .* another column than the label"):
+        load_table(written(), "ill", "ill")
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, True, "a"])
+def test_a_seed_is_a_whole_number(written, seed):
+    with pytest.raises(InvalidValue, match="seed = "):
+        load_table(written(), "ill", "hospital", seed=seed)
+
+
+# --------------------------------------------------------------------------------- mistakes with files
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is empty"),
+        ("\n\n", "is empty"),
+        ("x,site,y\n", "has no rows"),
+        ("x;site;y\n1;a;0\n", "has only one column, 'x;site;y'; separate columns by commas"),
+        ("x\tsite\ty\n1\ta\t0\n", "separate columns by commas"),
+        ("x,site,x,y\n1,a,2,0\n", "has two columns called 'x'"),
+        ("x,site,y\n1,a,0\n1,a,0,5,6\n", r"can't be read \(.*line 3"),
+        ("x,site,y\n1,a,0,7\n1,a,0,5\n", r"can't be read \("),
+        ('x,site,y\n1,"a,0\n', r"can't be read|no value"),
+        ("x,site,y\n1,Köln,0\n".encode("latin1"), "is not text in UTF-8"),
+        (bytes(range(256)), "table.csv"),
+    ],
+    ids=["empty", "blank", "head", "semicolons", "tabs", "twice", "long row", "long rows", "quote", "latin", "noise"],
+)
+@pytest.mark.filterwarnings("ignore")  # it must not take someone who looks at warnings
+def test_a_file_that_is_not_right_is_named(written, content, message):
+    with pytest.raises(FedcsoError, match=message) as caught:
+        load_table(written(content), "y", "site")
+    assert "table.csv" in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".npz", ".csv.gz"])
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"PAR1 no table PAR1"])
+def test_a_file_that_is_not_what_its_name_says_is_named(written, ending, content):
+    with pytest.raises(FedcsoError, match=rf"table\{ending} (can't be read|is empty|is not text)"):
+        load_table(written(content, f"table{ending}"), "y", "site")
+
+
+def test_a_cut_archive_is_named(written):
+    file = written(name="table.csv.gz")
+    file.write_bytes(file.read_bytes()[:-30])
+    with pytest.raises(FedcsoError, match="can't be read"):
+        load_table(file, "ill", "hospital")
+    file.write_bytes(gzip.compress(b""))
+    with pytest.raises(FedcsoError, match="is empty"):
+        load_table(file, "ill", "hospital")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"X": np.zeros((4, 2, 2))}, "X is float64 of shape 4×2×2, not numbers or text with 1 or 2 axes"),
+        ({"X": np.float64(3)}, "X is float64 of shape , not"),
+        ({"X": np.zeros(3)}, "its arrays have different lengths"),
+        ({"X": np.array([{}, 1, 2, 3], dtype=object)}, "allow_pickle=False"),
+        ({"X": np.zeros(4, dtype="c8")}, "X is complex64"),
+        ({"X": np.zeros((4, 1)), "X0": np.zeros(4)}, "X0? gives columns of the same name"),
+    ],
+)
+def test_arrays_that_are_no_columns_are_named(tmp_path, arrays, message):
+    np.savez(tmp_path / "t.npz", y=np.arange(4) % 2, site=np.arange(4) // 2, **arrays)
+    with pytest.raises(FedcsoError, match=message):
+        load_table(tmp_path / "t.npz", "y", "site")
+
+
+def test_an_array_alone_is_not_a_table(tmp_path):
+    with (tmp_path / "t.npz").open("wb") as file:
+        np.save(file, np.zeros(3))
+    with pytest.raises(FedcsoError, match=r"t\.npz can't be read"):
+        load_table(tmp_path / "t.npz", "y", "site")
+
+
+def test_dates_in_parquet_are_refused(written):
+    frame = FRAME.assign(admitted=pd.Timestamp("2020-01-31"))
+    with pytest.raises(FedcsoError, match="column 'admitted' holds dates"):
+        load_table(written(frame, "table.parquet"), "ill", "hospital")
+
+
+def test_without_pyarrow_the_user_is_told_what_to_install(written, monkeypatch):
+    file = written(name="table.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(FedcsoError, match=r"table\.parquet needs pyarrow: pip install 'fedcso\[parquet\]'"):
+        load_table(file, "ill", "hospital")
+
+
+def test_sites_must_have_the_same_columns(written, tmp_path):
+    (tmp_path / "sites").mkdir()
+    written(small(), "sites/a.csv")
+    written(small(extra=range(6)), "sites/b.csv")
+    with pytest.raises(FedcsoError, match=r"a\.csv and .*b\.csv must have the same columns; only one has 'extra'"):
+        load_table(tmp_path / "sites", "y")
+
+
+def test_two_files_of_a_name_are_refused(written, tmp_path):
+    (tmp_path / "sites").mkdir()
+    written(small(), "sites/a.csv")
+    written(small(), "sites/a.csv.gz")
+    with pytest.raises(InvalidValue, match="two are called 'a'"):
+        load_table(tmp_path / "sites", "y")
+
+
+def test_one_file_needs_a_site_column(written, tmp_path):
+    for path in (written(), tmp_path):
+        with pytest.raises(InvalidValue, match=r"site = None .* the column of .*table\.csv that names each row's site"):
+            load_table(path, "ill")
+
+
+@pytest.mark.parametrize("path", ["nowhere.csv", "", "nothing*.csv", []])
+def test_files_that_are_not_there_are_told(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidValue, match=r"path = .* must end in \.csv, \.csv\.gz, \.parquet, \.npz"):
+        load_table(path, "y", "site")
+
+
+def test_a_file_of_a_list_that_is_not_there_is_named(written, tmp_path):
+    with pytest.raises(FedcsoError, match=r"there is no file .*nowhere\.csv"):
+        load_table([written(), tmp_path / "nowhere.csv"], "ill")
+
+
+def test_an_unknown_kind_of_file_is_refused(written):
+    with pytest.raises(InvalidValue, match=r"table\.xlsx' .* a file that ends in \.csv"):
+        load_table(written("", "table.xlsx"), "y", "site")
+
+
+def test_a_name_with_the_signs_of_patterns_is_a_name(written):
+    assert load_table(written(name="table[1].csv"), "ill", "hospital").columns == COLUMNS

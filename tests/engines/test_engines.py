@@ -1,0 +1,349 @@
+"""The three ways to play a round: what they do when numbers break, and how one of them is chosen."""
+
+import inspect
+import sys
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from fedcso.algorithms import FCSG, FCSGM, Scaffold
+from fedcso.core.errors import FedcsoError, InvalidValue, NonFinite
+from fedcso.core.estimator import Estimator
+from fedcso.core.plan import Plan
+from fedcso.core.tree import is_finite
+from fedcso.engines import simulation, stacked, threads
+from fedcso.engines.client import DRAW_AHEAD
+from fedcso.engines.job import Job
+from fedcso.engines.loop import drive, only
+from fedcso.engines.reference import ClientByClient
+from fedcso.engines.stacked import Stacked, run_grid
+from fedcso.problems import Classification, InvariantLogistic, NestedQuadratic
+from tests.helpers import (
+    CASES,
+    CLEARLY,
+    ENGINES,
+    NEVER,
+    SETTINGS,
+    TOLERANCE,
+    BoxedClock,
+    Case,
+    Clock,
+    assert_close,
+    assert_same_run,
+    classification,
+    differentiated,
+    gap,
+    invariant_logistic,
+    nested_quadratic,
+    play,
+)
+
+every_engine = pytest.mark.parametrize("engine", ENGINES)
+
+PLAN = Plan(rounds=4, local_steps=3, outer_batch=2, inner_batch=3, participation=3)
+TICK = FCSG(learning_rate=1.0)
+"""The step by which a `Clock` counts."""
+
+# --------------------------------------------------------------------------- who computes, and when
+
+
+def test_the_order_in_which_clients_are_computed_does_not_matter():
+    def backwards(function, items):
+        return reversed([function(item) for item in reversed(items)])
+
+    case = nested_quadratic()
+    job = Job(FCSGM(0.1, 0.3), case.problem, case.clients, PLAN)
+    expected = play("reference", job.algorithm, case, PLAN)
+    assert_same_run(only(drive(ClientByClient(job, backwards))), expected, tolerance=0.0)
+
+
+def test_the_number_of_workers_does_not_matter():
+    case = classification()
+    one, three = (play("threads", FCSGM(0.1, 0.3), case, PLAN, workers=workers) for workers in (1, 3))
+    assert_same_run(three, one, tolerance=0.0)
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5])
+def test_workers_are_a_count(workers):
+    with pytest.raises(InvalidValue, match="workers"):
+        play("threads", FCSG(0.1), nested_quadratic(), PLAN, workers=workers)
+
+
+@settings(max_examples=15)
+@given(
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=5).map(tuple),
+    fraction=st.floats(0, 1, exclude_min=True),
+    weights=st.sampled_from(["uniform", "size"]),
+    seed=st.integers(0, 2**40),
+)
+def test_engines_agree_whatever_the_sizes_and_whoever_takes_part(sizes, fraction, weights, seed):
+    case = classification(sizes)
+    plan = Plan(rounds=2, local_steps=1, outer_batch=2, participation=fraction, weights=weights)
+    expected = play("reference", Scaffold(0.1), case, plan, seed)
+    assert_same_run(play("stacked", Scaffold(0.1), case, plan, seed), expected)
+    assert sum(expected.participation) == sum(len(plan.participants(seed, r, len(sizes))) for r in range(plan.rounds))
+
+
+def test_engines_agree_on_rounds_whose_samples_come_in_portions():
+    case, plan = nested_quadratic(), Plan(rounds=2, local_steps=DRAW_AHEAD + 3, inner_batch=2, initial_batch=3)
+    expected = play("reference", FCSGM(0.02, 0.3), case, plan)
+    assert_same_run(play("stacked", FCSGM(0.02, 0.3), case, plan), expected)
+
+
+@every_engine
+def test_another_estimator_is_used_if_asked_for(engine):
+    @Estimator
+    def doubled(problem, x, batch):
+        return 2 * differentiated(problem, x, batch)
+
+    case = nested_quadratic()
+    twice = play(engine, FCSG(0.1), case, PLAN, estimator=doubled)
+    assert_close(twice.last, play(engine, FCSG(0.2), case, PLAN).last)
+
+
+@every_engine
+def test_single_precision_stays_single_precision(engine):
+    problem = InvariantLogistic(dimension=3)
+    trace = play(engine, Scaffold(0.1), Case(problem, problem.clients(4)), PLAN)
+    assert {leaf.dtype for leaf in trace.shared.values()} == {torch.float32}
+
+
+# -------------------------------------------------------------------------------- many runs at once
+
+
+def test_schedules_may_vary_in_a_grid():
+    case = nested_quadratic()
+    variants = [FCSG(lambda t: 0.1 / (1 + t)), FCSG(lambda t: 0.2 / (1 + t)), FCSG(0.05)]
+    grid = run_grid(variants, case.problem, case.clients, PLAN)
+    for setting, (trace,) in zip(variants, grid, strict=True):
+        assert_same_run(trace, play("reference", setting, case, PLAN))
+
+
+def test_whole_numbers_count_as_real_ones_in_a_grid():
+    case = nested_quadratic()
+    variants = [FCSGM(0.1, momentum=1), FCSGM(0.1, momentum=0.5)]
+    grid = run_grid(variants, case.problem, case.clients, PLAN)
+    for setting, (trace,) in zip(variants, grid, strict=True):
+        assert_same_run(trace, play("reference", setting, case, PLAN))
+
+
+def test_all_settings_of_a_grid_see_the_same_samples():
+    case = nested_quadratic()
+    (one,), (same,), (other,) = run_grid([FCSG(0.1), FCSG(0.1), FCSG(0.2)], case.problem, case.clients, PLAN)
+    assert_same_run(same, one, tolerance=0.0)
+    assert gap(other.last, one.last) > CLEARLY
+
+
+def test_a_diverging_setting_ends_alone():
+    case = nested_quadratic()
+    fine, wild = [FCSG(0.1), FCSG(0.05)], FCSG(1e100)
+    (first,), (broken,), (last,) = run_grid([fine[0], wild, fine[1]], case.problem, case.clients, PLAN)
+    for setting, trace in zip(fine, (first, last), strict=True):
+        assert trace.failure is None
+        assert_same_run(trace, play("reference", setting, case, PLAN))
+    with pytest.raises(NonFinite) as alone:
+        play("reference", wild, case, PLAN)
+    assert isinstance(broken.failure, NonFinite)
+    assert str(broken.failure) == str(alone.value)
+    assert len(broken.rows) < len(first.rows)
+    assert is_finite(broken.last)
+
+
+def test_a_grid_ends_early_if_all_its_settings_diverge():
+    case, seen = nested_quadratic(), []
+    grid = run_grid(
+        [FCSG(1e100), FCSG(1e110)],
+        case.problem,
+        case.clients,
+        replace(PLAN, rounds=50),
+        on_round=lambda progress: seen.append(progress.done),
+    )
+    assert all(trace.failure for (trace,) in grid)
+    assert len(seen) < 50
+
+
+def test_an_interrupted_grid_goes_on_to_the_last_bit():
+    case, snapshots = nested_quadratic(), []
+    arguments = [FCSG(0.1), FCSG(1e40), FCSG(0.05)], case.problem, case.clients, replace(PLAN, rounds=6)
+    whole = run_grid(*arguments, seeds=[0, 1], on_round=lambda progress: snapshots.append(progress.snapshot()))
+    resumed = run_grid(*arguments, seeds=[0, 1], start=snapshots[3])
+    assert [[str(trace.failure) for trace in row] for row in resumed] == [
+        [str(trace.failure) for trace in row] for row in whole
+    ]
+    for row, expected_row in zip(resumed, whole, strict=True):
+        for trace, expected in zip(row, expected_row, strict=True):
+            assert_same_run(trace, expected, tolerance=0.0)
+
+
+# --------------------------------------------------------------------------- numbers that break
+
+BREAKS_AT = 3
+CLOCK_PLAN = Plan(rounds=4, local_steps=2)
+ROUND = BREAKS_AT // CLOCK_PLAN.local_steps
+
+
+def clock(problem: Clock) -> Case:
+    return Case(problem, clients=[NEVER, float(BREAKS_AT), NEVER])
+
+
+CLOCKS = {
+    "loss": clock(Clock(breaks="loss")),
+    "gradient": clock(Clock(breaks="gradient")),
+    "gradient, hidden by a projection": clock(BoxedClock(breaks="gradient")),
+}
+
+
+@every_engine
+def test_a_clock_counts_steps(engine):
+    healthy = Case(Clock(), clients=[NEVER, NEVER])
+    assert play(engine, TICK, healthy, CLOCK_PLAN).last.tolist() == [CLOCK_PLAN.total_steps]
+
+
+@every_engine
+@pytest.mark.parametrize("case", CLOCKS.values(), ids=CLOCKS)
+def test_a_number_that_breaks_stops_the_run_and_is_named(engine, case):
+    with pytest.raises(NonFinite) as caught:
+        play(engine, TICK, case, CLOCK_PLAN, seed=7)
+    reason = caught.value
+    assert reason.quantity == case.problem.breaks
+    assert (reason.client, reason.round, reason.step, reason.seed) == (1, ROUND, BREAKS_AT, 7)
+    message = f"non-finite {reason.quantity} at client 1, round {ROUND}, step {BREAKS_AT} (seed 7)"
+    assert message in str(reason)
+
+
+@every_engine
+@pytest.mark.parametrize(
+    ("case", "name"), [(nested_quadratic(), "x"), (classification(), "x.weight")], ids=["vector", "network"]
+)
+def test_an_update_that_breaks_after_the_last_gradient_is_named(engine, case, name):
+    """Loss and gradient at x_0 are moderate; only the step from there overflows."""
+    huge = FCSG(learning_rate=sys.float_info.max)
+    with pytest.raises(NonFinite) as caught:
+        play(engine, huge, case, Plan(rounds=2, local_steps=1))
+    assert caught.value.quantity == f"update of {name}"
+    assert (caught.value.client, caught.value.round, caught.value.step) == (0, 0, 0)
+
+
+@every_engine
+@pytest.mark.parametrize("case", CLOCKS.values(), ids=CLOCKS)
+def test_a_client_that_breaks_can_be_left_out(engine, case):
+    trace = play(engine, TICK, case, replace(CLOCK_PLAN, on_nonfinite="drop"))
+    # From its time on the client breaks in every round, at the first step that is late enough.
+    expected = [(1, r, max(BREAKS_AT, CLOCK_PLAN.steps(r)[0])) for r in range(ROUND, CLOCK_PLAN.rounds)]
+    assert [(reason.client, reason.round, reason.step) for reason in trace.dropped] == expected
+    assert {reason.quantity for reason in trace.dropped} == {case.problem.breaks}
+    assert trace.last.tolist() == [CLOCK_PLAN.total_steps]
+    assert all(row["train_loss"] <= 0 for row in trace.rows[1:])
+
+
+@every_engine
+def test_what_a_dropped_client_would_have_sent_is_not_counted(engine):
+    trace = play(engine, TICK, CLOCKS["loss"], replace(CLOCK_PLAN, on_nonfinite="drop"))
+    replies = 3 * CLOCK_PLAN.rounds - len(trace.dropped)
+    one_number = 8
+    assert trace.costs.bytes_up == replies * one_number
+    assert trace.costs.bytes_down == 3 * CLOCK_PLAN.rounds * one_number
+    assert trace.costs.gradients == replies * CLOCK_PLAN.local_steps
+
+
+@every_engine
+def test_nobody_left_is_an_error_that_says_so(engine):
+    case = Case(Clock(), clients=[float(BREAKS_AT)] * 2)
+    with pytest.raises(FedcsoError, match=f"round {ROUND}: every participating client was dropped.*loss"):
+        play(engine, TICK, case, replace(CLOCK_PLAN, on_nonfinite="drop"))
+
+
+def test_a_setting_of_a_grid_may_be_left_with_nobody():
+    case = Case(Clock(), clients=[float(BREAKS_AT)] * 2)
+    plan = replace(CLOCK_PLAN, on_nonfinite="drop")
+    (slow,), (fast,) = run_grid([FCSG(0.1), TICK], case.problem, case.clients, plan)
+    assert slow.failure is None
+    assert abs(float(slow.last) - 0.1 * plan.total_steps) < TOLERANCE
+    assert "every participating client was dropped" in str(fast.failure)
+
+
+# ------------------------------------------------------------------------------- choosing an engine
+
+
+@dataclass(frozen=True)
+class LooksAtValues(NestedQuadratic):
+    """A forward pass that branches on a number, which can't be done for many clients at once."""
+
+    broadcasts: ClassVar[bool] = False
+
+    def outer(self, y, xi):
+        losses = super().outer(y, xi)
+        return losses if losses.sum() >= 0 else -losses
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_small_models_are_stacked(name):
+    case = CASES[name]
+    assert simulation.choose(SETTINGS["FCSG"], case.problem, case.clients) == "stacked"
+
+
+def test_large_models_get_threads():
+    inputs = simulation.STACK_AT_MOST
+    case = classification(features=inputs)
+    large = Classification(nn.Linear(inputs, 3, dtype=torch.float64))
+    assert simulation.choose(SETTINGS["FCSG"], large, case.clients) == "threads"
+
+
+def test_what_can_not_be_batched_gets_threads():
+    problem = LooksAtValues()
+    assert simulation.choose(SETTINGS["FCSG"], problem, problem.centres(2)) == "threads"
+
+
+def test_an_estimator_that_can_not_be_batched_gets_threads():
+    @Estimator
+    def looks_at_values(problem, x, batch):
+        losses = differentiated(problem, x, batch)
+        return losses if losses.sum() >= 0 else -losses
+
+    case = nested_quadratic()
+    assert simulation.choose(SETTINGS["FCSG"], case.problem, case.clients, looks_at_values) == "threads"
+    assert simulation.choose(SETTINGS["FCSG"], case.problem, case.clients, differentiated) == "stacked"
+
+
+def engine_of(execution: str, case: Case) -> type:
+    """Which rounds a simulation really plays."""
+    seen = []
+    simulation.run(
+        FCSG(0.1),
+        case.problem,
+        case.clients,
+        Plan(rounds=1, local_steps=1),
+        on_round=lambda progress: seen.append(type(progress.rounds)),
+        execution=execution,
+    )
+    return seen[0]
+
+
+def test_the_choice_can_be_forced():
+    small = nested_quadratic()
+    assert engine_of("auto", small) is Stacked
+    assert engine_of("stacked", small) is Stacked
+    assert engine_of("threads", small) is ClientByClient
+
+
+def test_an_unknown_execution_is_refused():
+    with pytest.raises(InvalidValue, match=r"execution = 'gpu'.*'auto', 'stacked', 'threads'"):
+        engine_of("gpu", nested_quadratic())
+
+
+@pytest.mark.parametrize("execution", ["auto", "stacked", "threads"])
+def test_a_simulation_is_the_run_it_simulates(execution):
+    case = invariant_logistic()
+    trace = simulation.run(FCSGM(0.1, 0.3), case.problem, case.clients, PLAN, 5, test=case.test, execution=execution)
+    assert_same_run(trace, play("reference", FCSGM(0.1, 0.3), case, PLAN, 5))
+
+
+def test_every_engine_takes_the_same_arguments():
+    expected = list(inspect.signature(ENGINES["reference"]).parameters)
+    for run in (stacked.run, threads.run, simulation.run):
+        assert list(inspect.signature(run).parameters)[: len(expected)] == expected

@@ -1,0 +1,251 @@
+"""What is the same for all engines: evaluation between rounds, iterates to report, going on, refusing."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+import torch
+
+from fedcso.algorithms import BSGD, FCSG, FCSGM, BSpiderBoost
+from fedcso.core.errors import InvalidValue
+from fedcso.core.estimator import Estimator
+from fedcso.core.plan import Plan
+from fedcso.engines.job import Job
+from fedcso.problems import InvariantLogistic
+from tests.helpers import (
+    ENGINES,
+    Case,
+    assert_close,
+    assert_same_run,
+    classification,
+    in_ball,
+    invariant_logistic,
+    nested_quadratic,
+    play,
+)
+
+every_engine = pytest.mark.parametrize("engine", ENGINES)
+
+# -------------------------------------------------------------------------------------- evaluation
+
+
+@every_engine
+def test_evaluation_comes_at_the_start_then_every_so_often_and_at_the_end(engine):
+    plan = Plan(rounds=5, local_steps=2, evaluate_every=2)
+    trace = play(engine, FCSG(0.1), nested_quadratic(), plan)
+    assert trace.column("round") == [0, 2, 4, 5]
+    assert trace.column("step") == [0, 4, 8, 10]
+
+
+@every_engine
+def test_how_often_is_evaluated_does_not_change_the_run(engine):
+    case = nested_quadratic()
+    often, rarely = (
+        play(engine, FCSG(0.1), case, Plan(rounds=5, local_steps=2, evaluate_every=every)) for every in (1, 3)
+    )
+    assert_close(rarely.shared, often.shared, tolerance=0.0)
+    assert rarely.costs == often.costs
+
+
+@every_engine
+def test_rows_hold_the_exact_loss_and_gradient_norm_where_known(engine):
+    case = nested_quadratic()
+    trace = play(engine, FCSG(0.1), case, Plan(rounds=3, local_steps=2))
+    value, gradient = case.problem.exact(trace.last, case.clients, [1.0] * len(case.clients))
+    assert math.isclose(trace.rows[-1]["loss"], value)
+    assert math.isclose(trace.rows[-1]["gradient_norm"], gradient.norm())
+
+
+@every_engine
+def test_train_loss_is_the_mean_over_the_steps_of_the_round(engine):
+    """With single ξ, one step and one client a round it is F̂ at the model before."""
+    case = nested_quadratic(clients=1)
+    losses = []
+
+    @Estimator
+    def remember(problem, x, batch):
+        values = 0.5 * (batch.eta.mean(-2) * x - batch.xi).square().sum(-1)
+        losses.append(values.detach())
+        return values
+
+    plan = Plan(rounds=3, local_steps=2, outer_batch=1)
+    trace = play("reference", FCSG(0.1), case, plan, estimator=remember)
+    steps = torch.stack(losses).reshape(plan.rounds, plan.local_steps)
+    assert math.isnan(trace.rows[0]["train_loss"])
+    assert trace.column("train_loss")[1:] == pytest.approx(steps.mean(1).tolist())
+    same = play(engine, FCSG(0.1), case, plan)
+    assert same.column("train_loss")[1:] == pytest.approx(steps.mean(1).tolist())
+
+
+@every_engine
+def test_costs_in_rows_grow_to_those_of_the_run(engine):
+    trace = play(engine, FCSG(0.1), nested_quadratic(), Plan(rounds=3, local_steps=2))
+    totals = {name: count for name, count in trace.costs.as_dict().items() if name != "rounds"}
+    assert {name: trace.rows[-1][name] for name in totals} == totals
+    assert {name: trace.rows[0][name] for name in totals} == dict.fromkeys(totals, 0)
+    assert trace.column("round") == [0, 1, 2, trace.costs.rounds]
+
+
+# --------------------------------------------------------------------------- iterates to report
+
+
+def models_of(engine, algorithm, case, plan) -> tuple:
+    """The trace of a run and all models it went through, the start included."""
+    models = [Job(algorithm, case.problem, case.clients, plan).start()]
+    trace = play(engine, algorithm, case, plan, on_round=lambda now: models.append(now.traces[0].last))
+    return trace, models
+
+
+@dataclass(frozen=True)
+class ByAccuracy(InvariantLogistic):
+    select: ClassVar[str] = "accuracy"
+
+
+@every_engine
+def test_best_is_the_model_of_least_loss(engine):
+    """Steps that are small at first and far too large in the end: the best model is one in between."""
+    sensible, far_too_large = 0.1, 2.0
+    method = FCSG(lambda t: sensible if t < 5 else far_too_large)
+    trace, models = models_of(engine, method, nested_quadratic(), Plan(rounds=8, local_steps=1))
+    losses = trace.column("loss")
+    assert 0 < losses.index(min(losses)) < 8
+    assert_close(trace.best, models[losses.index(min(losses))], tolerance=0.0)
+
+
+@every_engine
+def test_best_is_the_first_model_of_highest_accuracy_if_the_problem_says_so(engine):
+    problem = ByAccuracy(dimension=3, dtype=torch.float64)
+    sources = problem.clients(4)
+    case = Case(problem, sources, problem.test_points(sources, number=30))
+    trace, models = models_of(engine, FCSG(0.5), case, Plan(rounds=8, local_steps=1, inner_batch=1))
+    accuracies = trace.column("accuracy")
+    assert_close(trace.best, models[accuracies.index(max(accuracies))], tolerance=0.0)
+
+
+@every_engine
+def test_best_is_by_train_loss_if_nothing_else_is_known(engine):
+    case = classification()._replace(test=None)
+    trace, models = models_of(engine, FCSG(0.5), case, Plan(rounds=8, local_steps=1))
+    losses = trace.column("train_loss")
+    assert_close(trace.best, models[losses.index(min(losses[1:]))], tolerance=0.0)
+
+
+@every_engine
+def test_last_is_the_model_after_the_last_round(engine):
+    trace, models = models_of(engine, FCSGM(0.1), nested_quadratic(), Plan(rounds=3, local_steps=2))
+    assert_close(trace.last, models[-1], tolerance=0.0)
+    assert_close(trace.shared["x"], models[-1], tolerance=0.0)
+
+
+def test_the_output_step_is_uniform():
+    case, plan, seeds = nested_quadratic(), Plan(rounds=2, local_steps=3), 1200
+    steps = [Job(FCSG(), case.problem, case.clients, plan, seed).output_step() for seed in range(seeds)]
+    p = 1 / plan.total_steps
+    for t in range(plan.total_steps):
+        assert abs(steps.count(t) - seeds * p) < 4 * math.sqrt(seeds * p * (1 - p))
+    assert set(steps) == set(range(plan.total_steps))
+
+
+@every_engine
+def test_output_is_the_average_of_the_clients_in_the_middle_of_a_round(engine):
+    """Seen at the end of a run that is cut off there."""
+    case, plan = nested_quadratic(), Plan(rounds=1, local_steps=6)
+    for seed in range(4):
+        trace = play(engine, FCSG(0.1), case, plan, seed)
+        t = Job(FCSG(0.1), case.problem, case.clients, plan, seed).output_step()
+        cut_off = FCSG(lambda step, t=t: 0.1 if step <= t else 1e-300)
+        assert_close(trace.output, play(engine, cut_off, case, plan, seed).last)
+
+
+def test_the_start_lies_in_the_set():
+    case = in_ball()
+    for seed in range(5):
+        start = Job(FCSG(), case.problem, case.clients, Plan(), seed).start()
+        assert start.norm() <= case.problem.radius * (1 + 1e-15)
+
+
+# ---------------------------------------------------------------------------------------- going on
+
+
+@every_engine
+def test_progress_is_told_after_every_round(engine):
+    seen = []
+    play(engine, FCSG(0.1), nested_quadratic(), Plan(rounds=3), on_round=lambda now: seen.append(now.done))
+    assert seen == [1, 2, 3]
+
+
+@every_engine
+def test_a_snapshot_may_be_gone_on_from_more_than_once(engine):
+    case, plan, snapshots = nested_quadratic(), Plan(rounds=4, local_steps=2), []
+    whole = play(engine, FCSGM(0.1), case, plan, on_round=lambda progress: snapshots.append(progress.snapshot()))
+    for _ in range(2):
+        assert_same_run(play(engine, FCSGM(0.1), case, plan, start=snapshots[1]), whole, tolerance=0.0)
+
+
+@every_engine
+def test_a_snapshot_does_not_move_with_the_run(engine):
+    snapshots = []
+    play(
+        engine,
+        FCSGM(0.1),
+        nested_quadratic(),
+        Plan(rounds=4, local_steps=2),
+        on_round=lambda progress: snapshots.append(progress.snapshot()),
+    )
+    for done, snapshot in enumerate(snapshots, start=1):
+        (trace,) = snapshot.traces
+        assert snapshot.done == done == trace.costs.rounds
+        assert trace.column("round") == list(range(done + 1))
+
+
+@every_engine
+def test_a_finished_run_has_nothing_left_to_do(engine):
+    case, plan, snapshots = nested_quadratic(), Plan(rounds=2, local_steps=2), []
+    whole = play(engine, FCSGM(0.1), case, plan, on_round=lambda progress: snapshots.append(progress.snapshot()))
+    assert_same_run(play(engine, FCSGM(0.1), case, plan, start=snapshots[-1]), whole, tolerance=0.0)
+
+
+# ----------------------------------------------------------------------------------------- refusing
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("method", [BSGD(), BSpiderBoost()])
+def test_methods_of_one_machine_refuse_a_federation(engine, method):
+    with pytest.raises(InvalidValue, match=r"clients = 4.*1 for BS.*pool the data first"):
+        play(engine, method, nested_quadratic(clients=4), Plan(local_steps=1))
+    with pytest.raises(InvalidValue, match=r"local_steps = 2.*1 for BS.*no local steps"):
+        play(engine, method, nested_quadratic(clients=1), Plan(local_steps=2))
+
+
+@every_engine
+def test_more_participants_than_clients_are_refused(engine):
+    with pytest.raises(InvalidValue, match=r"participation = 5.*at most the 4 clients"):
+        play(engine, FCSG(), nested_quadratic(clients=4), Plan(participation=5))
+
+
+@every_engine
+def test_a_run_without_clients_is_refused(engine):
+    with pytest.raises(InvalidValue, match=r"clients = 0.*at least one"):
+        play(engine, FCSG(), nested_quadratic()._replace(clients=[]), Plan())
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, "one"])
+@every_engine
+def test_a_seed_is_a_whole_number(engine, seed):
+    with pytest.raises(InvalidValue, match=f"seed = {seed!r}.*a whole number, at least 0"):
+        play(engine, FCSG(), nested_quadratic(), Plan(), seed)
+
+
+def test_clients_may_count_by_size():
+    case = classification(sizes=(2, 6))
+    by_size = Job(FCSG(), case.problem, case.clients, Plan(weights="size"))
+    alike = Job(FCSG(), case.problem, case.clients, Plan(weights="uniform"))
+    assert by_size.weights([0, 1]) == [2, 6]
+    assert alike.weights([0, 1]) == [1, 1]
+
+
+def test_a_distribution_has_no_size():
+    for case in (nested_quadratic(clients=2), invariant_logistic(clients=2)):
+        job = Job(FCSG(), case.problem, case.clients, Plan(weights="size"))
+        assert job.weights([0, 1]) == [1, 1]

@@ -1,0 +1,88 @@
+"""Who is not known by a registered key, or does not speak TLS with the federation's authority, gets nowhere."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from fedcso.federation.deploy.deployment import environment, supernode_command
+from fedcso.federation.deploy.keys import make_authority, make_site_key
+from tests.federation.real.local import outcomes, wait_until
+
+QUADRATIC = ["--problem", "nested_quadratic", "--algorithm", "FCSG-M", "--rounds", 1, "--local-steps", 2, "--sites", 3]
+SAYS_SO_WITHIN = 60
+
+
+def refused(local, tmp_path, authority, key, name="2"):
+    """What a SuperNode says that is started so, and the code it ends with (None: it goes on trying)."""
+    superlink = f"127.0.0.1:{local.deployment.address()['port']}"
+    command = supernode_command(superlink, {"site": name, "folder": str(tmp_path / "intruder")}, authority, key)
+    command += ["--max-retries", "3"]
+    said = tmp_path / "intruder.log"
+    with said.open("wb") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file, env=environment(tmp_path / "flwr-intruder"))
+        try:
+            code = process.wait(SAYS_SO_WITHIN)
+        except subprocess.TimeoutExpired:
+            code = None
+            process.terminate()
+            process.wait()
+    return code, said.read_text(errors="replace")
+
+
+@pytest.mark.federation
+def test_only_registered_keys_over_tls_of_the_right_authority_get_in(start, tmp_path):
+    local = start(*QUADRATIC, "--min-sites", 2, "--wait-seconds", 40, sites=2)
+    ca, own = local.deployment.keys / "ca.crt", tmp_path / "own-key"
+    make_site_key(own)
+    make_authority(tmp_path)
+    known = local.deployment.site_key("1")
+    attempts = {
+        "an unregistered key": (ca, own),
+        "no key": (ca, None),
+        "no TLS": (None, None),
+        "another authority": (tmp_path / "ca.crt", known),
+    }
+    for attempt, (authority, key) in attempts.items():
+        code, said = refused(local, tmp_path, authority, key)
+        assert code != 0, attempt
+        assert "SuperNode ID" not in said, (attempt, said)
+        assert re.search(
+            "Failed to activate|auth|certificate|SSL|Invalid|denied|40[0-9]|disconnect|refused|closed", said, re.I
+        ), said
+    folder = local.run()
+    assert outcomes(folder, 1) == {"0": "answered", "1": "answered", "2": "not connected"}
+    listed = local.deployment.flwr("supernode", "list", "fedcso", "--format", "json").stdout
+    assert listed.count('"online"') == 2
+
+
+@pytest.mark.federation
+def test_a_node_with_a_name_that_another_has_or_no_one_has_is_turned_away(start, tmp_path):
+    local = start(*QUADRATIC, "--min-sites", 1, "--wait-seconds", 60, sites=1)
+    local.deployment.make_keys(["1", "2"])
+    local.deployment.register(["1", "2"])
+    for key, name in (("1", "0"), ("2", "nowhere")):
+        place = tmp_path / key
+        node = {"site": name, "folder": str(place)}
+        port = local.deployment.address()["port"]
+        keys = local.deployment.keys / "ca.crt", local.deployment.site_key(key)
+        command = supernode_command(f"127.0.0.1:{port}", node, *keys)
+        local.deployment.processes.start(f"intruder-{key}", command, environment(place / "flwr"))
+    online = ("supernode", "list", "fedcso", "--format", "json")
+    wait_until(lambda: local.deployment.flwr(*online).stdout.count('"online"') == 3)
+    folder = local.run()
+    said = (folder.path / "log.txt").read_text()
+    assert "another node has the same name" in said
+    assert "site nowhere" in said
+    assert [site for site, outcome in outcomes(folder, 1).items() if outcome == "answered"] == ["0"]
+
+
+@pytest.mark.federation
+def test_what_goes_over_the_wire_is_encrypted(start, tmp_path):
+    local = start(*QUADRATIC, sites=0)
+    port = local.deployment.address()["port"]
+    ask = "import http.client, sys; c = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]), timeout=10)"
+    ask += "; c.request('GET', '/'); print(c.getresponse().status)"
+    plain = subprocess.run([sys.executable, "-c", ask, str(port)], capture_output=True, text=True, check=False)
+    assert plain.returncode != 0

@@ -1,0 +1,51 @@
+"""The options of a run over real sites: what is allowed, and what is said of the rest."""
+
+import pytest
+
+from fedcso.core.errors import InvalidValue
+from fedcso.core.plan import Plan
+from fedcso.federation.options import Federation
+
+
+def test_sites_are_a_number_or_names():
+    assert Federation("4").names == ["0", "1", "2", "3"]
+    assert Federation("oslo, rome,berlin").names == ["oslo", "rome", "berlin"]
+
+
+@pytest.mark.parametrize(
+    ("field", "options"),
+    [
+        ("sites", {"sites": "oslo,oslo"}),
+        ("sites", {"sites": "../etc,b"}),
+        ("sites", {"sites": ""}),
+        ("sites", {"sites": "0", "min_sites": 1}),
+        ("min_sites", {"min_sites": 4}),
+        ("min_sites", {"min_sites": 0}),
+        ("round_seconds", {"round_seconds": 0.0}),
+        ("aggregate", {"aggregate": "mode"}),
+        ("trim", {"trim": 0.5}),
+        ("outlier", {"outlier": 0.5}),
+        ("dp_delta", {"dp_delta": 1.0}),
+        ("dp_noise", {"dp_noise": 1.0}),
+        ("dp_noise", {"dp_noise": 1.0, "clip_update": 1.0, "aggregate": "median"}),
+        ("clip_update", {"clip_update": float("nan")}),
+    ],
+)
+def test_a_mistake_names_the_field(field, options):
+    with pytest.raises(InvalidValue, match=field) as raised:
+        Federation(**options)
+    assert raised.value.field == field
+
+
+def test_noise_wants_sites_that_count_alike_and_leaves_outliers_to_clipping():
+    federation = Federation(dp_noise=1.0, clip_update=1.0)
+    assert federation.too_long == 0
+    assert Federation().too_long == 1000
+    federation.check(Plan())
+    with pytest.raises(InvalidValue, match="weights"):
+        federation.check(Plan(weights="size"))
+
+
+def test_sites_samples_are_not_looked_at():
+    with pytest.raises(InvalidValue, match="diagnose_every"):
+        Federation().check(Plan(diagnose_every=5))

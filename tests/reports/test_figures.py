@@ -1,0 +1,104 @@
+"""Figures: the same bytes from the same input, every method in them, and told apart in grey."""
+
+import math
+import re
+
+import pytest
+from matplotlib.figure import Figure
+
+from fedcso.algorithms import ALGORITHMS
+from fedcso.reports import figures
+
+METHODS = ["FCSG", "FCSG-M(momentum=0.5)", "SCAFFOLD"]
+
+
+def rows(methods=METHODS, seeds=(0, 1), rounds=range(4), metrics=("loss",)):
+    """Curves that fall, each a little different."""
+    return [
+        {"algorithm": name, "seed": seed, "round": r} | dict.fromkeys(metrics, (number + 1 + 0.1 * seed) / (r + 1))
+        for number, name in enumerate(methods)
+        for seed in seeds
+        for r in rounds
+    ]
+
+
+def legend(axes):
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("kind", ["png", "pdf"])
+def test_the_same_input_gives_the_same_bytes(kind):
+    first, second = (figures.render(figures.curves(rows(), "title"), kind) for _ in range(2))
+    assert first == second
+    assert figures.render(figures.curves(rows(methods=["Other"]), "title"), kind) != first
+
+
+def test_no_time_is_in_the_files():
+    pdf = figures.render(figures.curves(rows(), "title"), "pdf")
+    assert not re.search(rb"CreationDate|ModDate", pdf)
+
+
+def test_every_method_is_in_every_legend():
+    figure = figures.curves(rows(metrics=("accuracy", "loss", "gradient_norm")), "title")
+    assert len(figure.axes) == 3
+    for axes in figure.axes:
+        assert legend(axes) == METHODS
+
+
+def test_every_metric_has_a_panel_with_its_name_in_words_but_the_training_loss_beside_others():
+    figure = figures.curves(rows(metrics=("train_loss", "accuracy", "gradient_norm")), "title")
+    labels = [axes.get_ylabel() for axes in figure.axes]
+    assert labels == ["test accuracy", "true gradient norm ‖∇F(x)‖"]
+    assert all(axes.get_xlabel() == "communication rounds" for axes in figure.axes)
+
+
+def test_the_training_loss_has_a_panel_where_there_is_nothing_else():
+    figure = figures.curves(rows(metrics=("train_loss",)), "title")
+    assert [axes.get_ylabel() for axes in figure.axes] == ["training loss"]
+
+
+def test_a_curve_is_the_mean_over_seeds_with_its_band():
+    axes = Figure().subplots()
+    values = {0: [1.0, 3.0], 1: [2.0, 2.0]}
+    figures.curve(axes, [{"round": r, "loss": v} for r, both in values.items() for v in both], "loss", "A", 0)
+    (line,) = axes.lines
+    assert line.get_xydata().tolist() == [[0.0, 2.0], [1.0, 2.0]]
+    corners = axes.collections[0].get_paths()[0].vertices
+    half = 12.706204736432095  # Student's t for two values, times a standard error of 1
+    assert corners[:, 1].max() == pytest.approx(2 + half)
+    assert corners[:, 1].min() == pytest.approx(2 - half)
+
+
+def test_one_seed_has_no_band():
+    figure = figures.curves(rows(seeds=[0]), "title")
+    assert len(figure.axes[0].collections) == 0
+
+
+def test_a_band_below_zero_does_not_spoil_a_logarithmic_axis():
+    noisy = [{"algorithm": "A", "seed": s, "round": 0, "gradient_norm": v} for s, v in enumerate([0.01, 1.0])]
+    axes = figures.curves(noisy, "title").axes[0]
+    assert axes.get_yscale() == "log"
+    assert axes.collections[0].get_paths()[0].vertices[:, 1].min() > 0
+
+
+def test_a_run_that_broke_off_is_drawn_as_far_as_it_came():
+    some = [row for row in rows(seeds=[0]) if row["algorithm"] != "FCSG" or row["round"] < 2]
+    first = figures.curves(some, "title").axes[0].lines[0]
+    assert first.get_xdata().tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("missing", ["", None, math.nan])
+def test_missing_values_are_left_out(missing):
+    some = [row | {"loss": missing if row["round"] == 0 else row["loss"]} for row in rows(seeds=[0])]
+    for line in figures.curves(some, "title").axes[0].lines:
+        assert line.get_xdata().tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_metric_that_is_never_a_number_is_drawn_without_a_warning():
+    never = [row | {"accuracy": math.nan} for row in rows()]
+    assert figures.render(figures.curves(never, "title"), "png")
+
+
+def test_as_many_curves_as_there_are_methods_look_different_even_in_grey():
+    looks = [figures.style(number) for number in range(len(ALGORITHMS))]
+    assert len({(look["linestyle"], look["marker"]) for look in looks}) == len(ALGORITHMS)

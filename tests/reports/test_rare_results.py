@@ -1,0 +1,160 @@
+"""What clients with rare positives measure, in tables and figures: undefined in words, chance as a line."""
+
+import math
+
+import pytest
+import torch
+
+from fedcso.core.metrics import ByClient
+from fedcso.core.task import Task
+from fedcso.core.trace import Trace
+from fedcso.problems import AUPRC
+from fedcso.reports import figures
+from fedcso.reports.tables import Estimate, client_rows, client_summary, curve_names, summary
+from tests.rare import ITSELF, identity, scored
+
+PROBLEM = AUPRC(identity())
+EAST, WEST = scored([0.9, 0.1, 0.5], [1, 0, 0]), scored([0.2, 0.3], [0, 0])
+
+
+def rows(names=("east", "west"), measure=True, **about):
+    task = Task(PROBLEM, [EAST, WEST], ByClient(EAST, [EAST, WEST], ["east", "west"]), names=list(names), **about)
+    trace = Trace(last=ITSELF, participation=[3, 0])
+    return client_rows({"A": [[trace]]}, [4], task, measure)
+
+
+# ---------------------------------------------------------------------------------------- rows of clients
+
+
+def test_what_is_undefined_at_a_client_is_told_in_words():
+    east, west = rows()
+    assert (east["client"], east["size"], east["rounds"]) == ("east", 3, 3)
+    assert (east["average_precision"], east["auroc"]) == (1.0, 1.0)
+    assert (west["average_precision"], west["auroc"]) == ("undefined", "undefined")
+    assert (west["rounds"], west["prevalence"], west["size"]) == (0, 0.0, 2)
+
+
+def test_who_does_not_train_but_measures_has_a_row_too():
+    task = Task(PROBLEM, [EAST], ByClient(EAST, [EAST, WEST], ["east", "west"]), names=["east"])
+    trace = Trace(last=ITSELF, participation=[3])
+    found = client_rows({"A": [[trace]]}, [4], task, measure=True)
+    assert [(row["client"], row["size"], row["rounds"]) for row in found] == [("east", 3, 3), ("west", 0, 0)]
+    assert found[1]["average_precision"] == "undefined"
+
+
+def test_without_names_clients_have_numbers():
+    task = Task(PROBLEM, [EAST, WEST], ByClient(EAST, [EAST, WEST]))
+    found = client_rows({"A": [[Trace(last=ITSELF, participation=[1, 0])]]}, [0], task, measure=True)
+    assert [row["client"] for row in found] == ["0", "1"]
+
+
+# ------------------------------------------------------------------------------------------- the summary
+
+
+def measured(client, **metrics):
+    return {"algorithm": "A", "seed": 0, "client": client, "size": 5, "rounds": 1, "dropped": 0} | metrics
+
+
+def test_a_client_has_a_line_with_the_mean_over_seeds_of_each_method():
+    found = client_summary(
+        [
+            measured("east", average_precision=0.5, auroc=0.9),
+            measured("west", average_precision="undefined", auroc="undefined"),
+            measured("east", average_precision=0.7, auroc=0.9) | {"seed": 1},
+            measured("west", average_precision="undefined", auroc="undefined") | {"seed": 1},
+            measured("east", average_precision=0.1, auroc=0.9) | {"algorithm": "B"},
+            measured("west", average_precision="undefined", auroc="undefined") | {"algorithm": "B"},
+        ]
+    )
+    east, west = found
+    assert list(east) == ["client", "examples", "average_precision of A", "average_precision of B"]
+    assert (east["client"], east["examples"]) == ("east", 5)
+    assert east["average_precision of A"].mean == pytest.approx(0.6)
+    assert east["average_precision of A"].half_width == pytest.approx(0.1 * 12.706204736432095)  # Student's t
+    assert str(east["average_precision of B"]) == "0.1000"
+    assert west == {
+        "client": "west",
+        "examples": 5,
+        "average_precision of A": "undefined",
+        "average_precision of B": "undefined",
+    }
+
+
+def test_a_metric_defined_for_some_seeds_only_is_the_mean_over_those():
+    values = ["undefined", 0.4, ""]
+    (line,) = client_summary([measured("east", accuracy=v) | {"seed": s} for s, v in enumerate(values)])
+    assert line["accuracy of A"].mean == 0.4
+
+
+def test_without_metrics_there_are_sizes_only():
+    assert client_summary([measured("east")]) == [{"client": "east", "examples": 5}]
+    assert client_summary([]) == []
+
+
+def test_the_most_telling_metric_is_shown():
+    (line,) = client_summary([measured("east", loss=1.0, mine=2.0, auroc=0.5)])
+    assert [name for name in line if " of " in name] == ["auroc of A"]
+
+
+# --------------------------------------------------------------------------------------------- figures
+
+
+def evaluations(precisions, **more):
+    return [
+        {"algorithm": "A", "seed": seed, "round": r, "average_precision": value} | more
+        for seed, values in enumerate(precisions)
+        for r, value in enumerate(values)
+    ]
+
+
+def panel(rows):
+    return figures.curves(rows, "title").axes[0]
+
+
+def test_chance_is_a_line_where_it_is_known():
+    axes = panel(evaluations([[0.3, 0.6]], prevalence=0.25))
+    assert list(axes.lines[-1].get_ydata()) == [0.25, 0.25]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["A", "chance"]
+    assert len(panel(evaluations([[0.3, 0.6]])).lines) == 1
+
+
+def test_chance_belongs_to_average_precision_alone():
+    figure = figures.curves(evaluations([[0.3, 0.6]], prevalence=0.25, auroc=0.7, saturated=0.0), "title")
+    assert [axes.get_ylabel() for axes in figure.axes] == ["test average precision", "test AUROC"]
+    assert [len(axes.lines) for axes in figure.axes] == [2, 1]
+
+
+@pytest.mark.parametrize("metric", ["average_precision", "client_average_precision", "auroc", "accuracy"])
+def test_bands_of_shares_end_at_nothing_and_everything(metric):
+    both = [{"algorithm": "A", "seed": s, "round": 0, metric: value} for s, value in enumerate([0.1, 0.95])]
+    corners = panel(both).collections[0].get_paths()[0].vertices[:, 1]
+    assert (corners.min(), corners.max()) == (0.0, 1.0)
+
+
+def test_bands_of_other_metrics_do_not():
+    both = [{"algorithm": "A", "seed": s, "round": 0, "loss": value} for s, value in enumerate([0.1, 0.95])]
+    corners = panel(both).collections[0].get_paths()[0].vertices[:, 1]
+    assert corners.min() < 0
+    assert corners.max() > 1
+
+
+def test_a_narrow_band_stays_as_it_is():
+    corners = panel(evaluations([[0.5], [0.51]])).collections[0].get_paths()[0].vertices[:, 1]
+    assert corners.max() == pytest.approx(0.505 + 0.005 * 12.706204736432095)
+
+
+def test_what_explains_is_in_no_curve_and_in_no_table():
+    some = evaluations([[0.3, 0.6]], prevalence=0.25, saturated=0.5)
+    assert curve_names(some) == ["average_precision"]
+    costs = dict.fromkeys(("outer_samples", "inner_samples", "gradients", "bytes_up", "bytes_down", "seconds"), 1)
+    (line,) = summary([row | costs for row in some])
+    assert "saturated" not in line
+    assert line["average_precision"] == Estimate(0.6, line["average_precision"].half_width)
+    assert line["prevalence"].mean == 0.25
+
+
+def test_an_average_precision_that_is_never_defined_is_a_dash():
+    costs = dict.fromkeys(("outer_samples", "inner_samples", "gradients", "bytes_up", "bytes_down", "seconds"), 1)
+    (line,) = summary([row | costs for row in evaluations([[math.nan]])])
+    assert str(line["average_precision"]) == "–"
+    assert torch.isnan(torch.tensor(line["average_precision"].mean))

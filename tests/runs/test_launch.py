@@ -1,0 +1,135 @@
+"""Processes started by the command line itself: they finish, are killed, are interrupted, and go on."""
+
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fedcso.runs import launch
+from tests.command_line import BAD_INPUT, BROKE_OFF, FINE, INTERRUPTED, QUADRATIC, call, folders, read_csv
+
+COMMAND = ["run", "nested_quadratic", "--clients", "5", "--participation", "3", "--seeds", "1", "--local-steps", "2"]
+METHOD = ["--algorithm", "SCAFFOLD", "--learning-rate", "0.01"]
+LONG = [*COMMAND, *METHOD, "--rounds", "150", "--checkpoint-rounds", "5"]
+
+
+def start(place: Path, *arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "fedcso", *map(str, arguments)],
+        cwd=place,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def ranks_of(process: subprocess.Popen[str]) -> dict[int, int]:
+    """The processes that a launcher has started, by rank."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    found = {}
+    for child in children:
+        environment = Path(f"/proc/{child}/environ").read_bytes().decode()
+        if rank := re.search(r"(?:^|\0)RANK=(\d+)", environment):
+            found[int(rank[1])] = int(child)
+    return found
+
+
+def after_a_checkpoint(place: Path, process: subprocess.Popen[str]) -> Path:
+    """The run folder, as soon as there is something in it to go on from."""
+    while True:
+        assert process.poll() is None, process.communicate()
+        for folder in folders(place / "runs"):
+            if list((folder / "checkpoints").rglob("*.safetensors")):
+                return folder
+        time.sleep(0.01)
+
+
+def rows(folder: Path) -> list[dict[str, str]]:
+    return read_csv(folder / "metrics.csv")
+
+
+def assert_same_numbers(folder: Path, expected: Path) -> None:
+    """But for the order of additions, and the time."""
+    found, wanted = rows(folder), rows(expected)
+    assert len(found) == len(wanted)
+    for row, other in zip(found, wanted, strict=True):
+        for name in row.keys() - {"seconds"}:
+            if row[name] != other[name]:
+                assert math.isclose(float(row[name]), float(other[name]), rel_tol=1e-9), name
+
+
+@pytest.fixture
+def simulated(tmp_path):
+    assert call(*LONG, "--engine", "threads", "--out", tmp_path / "simulated").code == FINE
+    return folders(tmp_path / "simulated")[0]
+
+
+@pytest.mark.parametrize(("victim", "number"), [(1, signal.SIGKILL), (0, signal.SIGKILL)])
+def test_a_killed_rank_ends_the_job_which_goes_on_with_another_number(tmp_path, simulated, victim, number):
+    process = start(tmp_path, *LONG, "--engine", "distributed", "--ranks", 3)
+    folder = after_a_checkpoint(tmp_path, process)
+    os.kill(ranks_of(process)[victim], number)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == BROKE_OFF, said
+    assert re.search(rf"rank {victim} of 3 was killed by SIGKILL.*To go on: fedcso resume \S*{folder.name}", said), said
+    assert "Traceback" not in said
+    process = start(tmp_path, "resume", folder, "--ranks", 2)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == FINE, said
+    assert_same_numbers(folder, simulated)
+
+
+def test_ctrl_c_stops_all_ranks_after_a_checkpoint(tmp_path, simulated):
+    process = start(tmp_path, *LONG, "--engine", "distributed", "--ranks", 2)
+    folder = after_a_checkpoint(tmp_path, process)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == INTERRUPTED, said
+    assert "To go on: fedcso resume" in said
+    assert "Traceback" not in said
+    assert '"interrupted"' in (folder / "status.json").read_text()
+    process = start(tmp_path, "resume", folder)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == FINE, said
+    assert_same_numbers(folder, simulated)
+
+
+def test_the_command_for_several_hosts():
+    command = launch.for_several_hosts(4, ["run", "classification", "--name", "my run"])
+    assert command.startswith("torchrun --nnodes H --node-rank K --master-addr HOST --master-port")
+    assert command.endswith("--nproc-per-node 4 -m fedcso run classification --name 'my run'")
+
+
+@pytest.mark.parametrize("ranks", [0, -1])
+def test_ranks_are_a_count(ranks, tmp_path):
+    outcome = call("run", *QUADRATIC, "--engine", "distributed", "--ranks", ranks, "--out", tmp_path)
+    assert outcome.code == BAD_INPUT
+    assert "ranks" in outcome.err
+
+
+def test_ranks_are_for_the_engine_that_has_some(tmp_path):
+    outcome = call("run", *QUADRATIC, "--ranks", 2, "--out", tmp_path)
+    assert outcome.code == BAD_INPUT
+    assert "ranks = 2 is not allowed; it must be left out: the engine simulation has none" in outcome.err
+    assert not folders(tmp_path)
+
+
+def test_a_sweep_is_not_spread_over_ranks(tmp_path):
+    grid = ["--grid", "learning_rate=0.1,0.01"]
+    outcome = call("sweep", *QUADRATIC, *grid, "--engine", "distributed", "--out", tmp_path)
+    assert outcome.code == BAD_INPUT
+    assert "engine = 'distributed'" in outcome.err
+
+
+def test_other_engines_refuse_torchrun(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    outcome = call("run", *QUADRATIC, "--out", tmp_path)
+    assert outcome.code == BAD_INPUT
+    assert "choose --engine distributed" in outcome.err

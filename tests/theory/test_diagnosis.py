@@ -1,0 +1,197 @@
+"""The diagnosis against the truth, where it is known, and what it says in words."""
+
+import math
+
+import pytest
+import torch
+
+from fedcso import diagnose
+from fedcso.core.costs import Costs
+from fedcso.core.errors import FedcsoError, InvalidValue
+from fedcso.core.estimator import Oracle, plain
+from fedcso.core.streams import stream
+from fedcso.core.tree import norm
+from fedcso.problems import InvariantLogistic, NestedQuadratic
+from fedcso.theory.diagnosis import Diagnosis, Magnitude, Size
+from tests.core.test_estimator import Kinked
+from tests.helpers import CASES, FINITE, classification, nested_quadratic
+
+CASE = nested_quadratic()
+X = torch.tensor([2.0, -1.0, 3.0], dtype=torch.float64)
+SIZES = [1, 2, 8]
+
+
+def contains(interval: Magnitude, truth: float, times: float = 1.0) -> bool:
+    """Within the interval, or within a multiple of it: of many intervals some miss."""
+    reach = times * (interval.high - interval.low) / 2
+    return abs(interval.value - truth) <= reach
+
+
+def true_noise(problem, clients, x, m: int, draws: int = 200_000) -> float:
+    """By brute force, mean over the clients."""
+    total = 0.0
+    for data in clients:
+        batch = plain.draw(problem, data, stream(99, 0, m), draws // len(clients), 1, m).batch
+        rows = batch.eta.shape[0]
+        gradients = Oracle.cohort(problem, 1).grad(x.expand(1, rows, *x.shape), batch)[0]
+        total += float((gradients - gradients.mean(0)).square().sum(-1).mean())
+    return math.sqrt(total / len(clients))
+
+
+def test_the_bias_of_the_nested_quadratic_is_found_for_every_size():
+    found = diagnose(CASE.problem, X, CASE.clients, SIZES, samples=4000)
+    for size in found.sizes:
+        truth = float(CASE.problem.bias(X, size.m).norm())
+        assert contains(size.bias, truth, times=1.5)
+        assert size.bias.high - size.bias.low < 0.3 * truth
+    exact = CASE.problem.exact(X, CASE.clients, [1.0] * 4)[1]
+    assert contains(found.gradient, float(exact.norm()), times=1.5)
+
+
+def test_the_noise_is_that_of_a_single_estimate():
+    found = diagnose(CASE.problem, X, CASE.clients, SIZES, samples=4000)
+    for size in found.sizes:
+        assert contains(size.noise, true_noise(CASE.problem, CASE.clients, X, size.m), times=2)
+
+
+def test_the_bias_of_a_smooth_f_without_a_formula_is_found():
+    """Against the exact gradient and a brute-force mean of the estimator."""
+    problem = InvariantLogistic(dimension=2, noise=1.5, dtype=torch.float64)
+    (source,) = problem.clients(1)
+    x = torch.tensor([2.0, -1.0], dtype=torch.float64)
+    batch = plain.draw(problem, source, stream(1, 0, 0), 400_000, 1, 4).batch
+    mean = Oracle.cohort(problem, 1).grad(x.expand(1, 400_000, 2), batch)[0].mean(0)
+    truth = float((mean - problem.exact(x, [source], [1.0])[1]).norm())
+    found = diagnose(problem, x, [source], [1, 4, 16], samples=4000)
+    assert contains(found.sizes[1].bias, truth, times=2)
+
+
+def test_intervals_hold_what_they_promise():
+    """Of 60 intervals about 57 contain the truth."""
+    problem, x = NestedQuadratic(1), torch.tensor([2.0], dtype=torch.float64)
+    clients = problem.centres(2)
+    truth, exact = 0.5, float(problem.exact(x, clients, [1.0, 1.0])[1].norm())
+    runs = [diagnose(problem, x, clients, [4], samples=64, seed=seed) for seed in range(60)]
+    assert float(problem.bias(x, 4)) == truth
+    assert sum(run.sizes[0].bias.low <= truth <= run.sizes[0].bias.high for run in runs) >= 50
+    assert sum(run.gradient.low <= exact <= run.gradient.high for run in runs) >= 50
+
+
+def test_squared_lengths_are_not_inflated_by_noise():
+    """Where there is no bias, none is found on average: the squares' mean is small beside the noise."""
+    case = classification()
+    found = diagnose(case.problem, case.problem.init(stream(0, 0, 0)), case.clients, [1, 4], samples=64)
+    assert [size.bias for size in found.sizes] == [(0.0, 0.0, 0.0)] * 2
+    assert found.needed() == 1
+
+
+def test_a_kinked_f_is_underestimated_by_what_is_documented():
+    """Its bias falls like 1/√m: 2(1 − 1/√2) = 0.586 of it is found at the largest m."""
+    problem = Kinked()
+    x = torch.zeros(1, dtype=torch.float64)
+    found = diagnose(problem, x, [None], [4], samples=20_000)
+    share = found.sizes[0].bias.value / (problem.sigma / math.sqrt(2 * math.pi * 4))
+    assert share == pytest.approx(2 - math.sqrt(2), rel=0.15)
+
+
+def test_clients_count_by_their_weights():
+    """At a point where one client has twice the other's gradient."""
+    problem = NestedQuadratic(1)
+    x, clients = torch.tensor([2.0], dtype=torch.float64), problem.centres(2, heterogeneity=2.0)
+    for weights in ([1.0, 0.0], [0.25, 0.75]):
+        found = diagnose(problem, x, clients, [2], samples=4000, weights=weights)
+        exact = problem.exact(x, clients, weights)[1]
+        assert contains(found.gradient, float(exact.norm()), times=2)
+
+
+@pytest.mark.parametrize("name", ["auprc", "cross_entropy", "invariant_logistic_unlike", "in_ball"])
+def test_any_problem_can_be_diagnosed(name):
+    case = (CASES | FINITE)[name]
+    x = case.problem.init(stream(0, 0, 0))
+    found = diagnose(case.problem, x, case.clients, [1, 2], samples=32, batches=4)
+    assert found.gradient.high > 0
+    assert all(math.isfinite(part) for size in found.sizes for part in (*size.bias, *size.noise))
+    assert float(norm(x)) == float(norm(case.problem.init(stream(0, 0, 0))))  # untouched
+
+
+def test_what_it_costs_is_counted():
+    found = diagnose(CASE.problem, X, CASE.clients, [1, 4], samples=32, batches=4)
+    assert found.costs.outer_samples == 32
+    assert found.costs.inner_samples == 32 * 8
+
+
+def test_the_same_seed_and_round_find_the_same_and_others_do_not():
+    once, again, elsewhere, later = (
+        diagnose(CASE.problem, X, CASE.clients, [2], samples=16, batches=4, seed=seed, round=round)
+        for seed, round in ((1, 0), (1, 0), (2, 0), (1, 5))
+    )
+    assert once == again
+    assert once != elsewhere
+    assert once != later
+
+
+# ---------------------------------------------------------------------------------------- in words
+
+
+def made(bias, noise, gradient=(1.0, 0.9, 1.1), averaged=100, m=8) -> Diagnosis:
+    return Diagnosis(
+        Magnitude(*gradient), [Size(m, Magnitude(*bias), Magnitude(noise, noise, noise))], averaged, Costs()
+    )
+
+
+BELOW, ABOVE, ACROSS = (0.1, 0.05, 0.15), (0.4, 0.3, 0.5), (0.2, 0.1, 0.3)
+
+
+@pytest.mark.parametrize(("bias", "says"), [(BELOW, "noise dominates"), (ABOVE, "BIAS dominates"), (ACROSS, "neither")])
+def test_the_verdict_needs_the_whole_interval(bias, says):
+    found = made(bias, noise=2.0)  # of a hundred: 0.2
+    assert found.verdict(found.sizes[0]).startswith(says)
+    assert f"m = 8: bias {bias[0]}" in str(found)
+    assert says in str(found)
+
+
+def test_the_m_it_would_take_follows_one_over_m():
+    found = made(ABOVE, noise=2.0)
+    assert found.needed() == 16
+    assert found.needed(target=0.01) == 320
+    assert "it takes about m = 320 to bring the bias below 0.01" in found.advice(0.01)
+    assert made(BELOW, noise=2.0).needed() == 8
+
+
+@pytest.mark.parametrize(
+    ("bias", "gradient", "misleads"),
+    [
+        (ABOVE, (0.7, 0.6, 0.8), True),
+        (ABOVE, (0.9, 0.8, 1.0), False),
+        ((0.4, 0.0, 0.5), (0.7, 0.6, 0.8), False),  # it may be none
+        (ABOVE, (0.0, 0.0, 0.3), True),
+    ],
+)
+def test_a_bias_misleads_if_it_is_certain_and_more_than_half_of_the_gradient(bias, gradient, misleads):
+    found = made(bias, 1.0, gradient)
+    assert found.bias_misleads(found.sizes[0]) is misleads
+
+
+# ---------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"sizes": []}, "at least one m"),
+        ({"sizes": [0]}, "sizes = 0"),
+        ({"sizes": [3, 4]}, "a divisor of 8"),
+        ({"batches": 3}, "batches = 3"),
+        ({"samples": 0}, "samples = 0"),
+        ({"averaged": 0}, "averaged = 0"),
+    ],
+)
+def test_sizes_are_checked(options, says):
+    with pytest.raises(InvalidValue, match=says):
+        diagnose(CASE.problem, X, CASE.clients, **options)
+
+
+def test_a_problem_that_draws_only_the_mean_is_refused():
+    problem = InvariantLogistic(dimension=2, draw_mean=True)
+    with pytest.raises(FedcsoError, match="draw_mean"):
+        diagnose(problem, torch.ones(2), problem.clients(2), [2])
