@@ -18,12 +18,15 @@ from benchmarks.results import keep
 from benchmarks.timing import as_rows, describe_machine, interleave, operations, report, report_peak
 from fedcso.algorithms import FCSGM, AccFCSGM
 from fedcso.core.algorithm import Algorithm
-from fedcso.core.estimator import Oracle, sample
+from fedcso.core.estimator import sample
+from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
 from fedcso.core.problem import steps_of
 from fedcso.core.streams import stream
+from fedcso.core.task import Task
 from fedcso.datasets import Examples
-from fedcso.engines import threads
+from fedcso.engines import run
+from fedcso.estimators.plain import plain
 from fedcso.models.score_nets import cifar
 from fedcso.problems import AUPRC
 from fedcso.problems.scores import Scores
@@ -99,7 +102,7 @@ def main(quick: bool = False) -> None:
     plan = Plan(1, steps, POSITIVES, OTHERS)
     default = torch.get_num_threads()
     (batch,) = steps_of(sample(problem, clients[0], rng, 1, POSITIVES, OTHERS), 1)
-    oracle, x = Oracle(problem), problem.init(rng)
+    oracle, x = Oracle(problem, plain), problem.init(rng)
     once = operations(lambda: oracle.grad(x, batch))
     methods: dict[str, tuple[Algorithm, bool]] = {
         "FCSG-M": (FCSGM(RATE, MOMENTUM), False),
@@ -114,7 +117,7 @@ def main(quick: bool = False) -> None:
                     steps,
                 ),
                 "ordinary loop, 1 torch thread": (partial(ordinary_loop, clients, 1, two_points, steps), steps),
-                "threads engine": (partial(threads.run, algorithm, problem, clients, plan), steps),
+                "threads engine": (partial(run, algorithm, Task(problem, clients), plan, engine="threads"), steps),
             },
             repetitions=2 if quick else 5,
         )

@@ -14,7 +14,7 @@ from benchmarks.timing import describe_machine
 from fedcso.algorithms import ALGORITHMS
 from fedcso.core.plan import Plan
 from fedcso.core.trace import Trace
-from fedcso.engines import simulation
+from fedcso.engines import run
 from fedcso.problems import PROBLEMS
 from fedcso.runs.specs import build
 
@@ -41,9 +41,7 @@ def main(quick: bool = False) -> None:
                 options = {"learning_rate": 0.05} | ({"send_u": way} if way != "full" else {})
                 rounds = (QUICK_STEPS if quick else STEPS) // q
                 plan = Plan(rounds, q, inner_batch=10, evaluate_every=max(1, rounds // 100))
-                trace = simulation.run(
-                    build(ALGORITHMS[name], options), task.problem, task.clients, plan, test=task.test
-                )
+                trace = run(build(ALGORITHMS[name], options), task, plan)
                 costs, met = trace.costs, reached(trace)
                 row = {
                     "method": name,

@@ -13,12 +13,13 @@ from benchmarks.invariant_logistic import CLIENTS, LOCAL_STEPS, MOMENTA, RATES, 
 from benchmarks.results import keep
 from benchmarks.timing import MEASURES_ITSELF, Alternatives, as_rows, describe_machine, interleave, middle_round, report
 from fedcso.algorithms import FCSGM
-from fedcso.core.estimator import plain
 from fedcso.core.plan import Plan
 from fedcso.core.streams import stream
+from fedcso.core.task import Task
 from fedcso.core.tree import stack
 from fedcso.core.workers import one_thread
-from fedcso.engines import compiled, stacked
+from fedcso.engines import run_grid
+from fedcso.estimators.plain import plain
 from fedcso.problems import InvariantLogistic
 
 INNER, ROUNDS, STEPS = 1, 40, 64
@@ -46,9 +47,9 @@ def main(quick: bool = False) -> None:
         "drawing alone": (partial(draw, problem, SEEDS[:1]), ROUNDS * STEPS),
         f"drawing alone, grid of {runs}": (partial(draw, problem, SEEDS), ROUNDS * STEPS),
     }
-    for name, engine in (("stacked", stacked.run_grid), ("compiled", compiled.run_grid)):
+    for name in ("stacked", "compiled"):
         for label, settings, seeds in ((name, [FCSGM()], SEEDS[:1]), (f"{name}, grid of {runs}", grid, SEEDS)):
-            play = partial(engine, settings, problem, clients, plan, seeds)
+            play = partial(run_grid, settings, Task(problem, clients), plan, seeds, engine=name)
             work[label] = (partial(middle_round, play, STEPS), MEASURES_ITSELF)
     timings = interleave(work, repetitions=2 if quick else 5)
     report("One step of 16 clients, FCSG-M, m = 1", timings, "ordinary loop", "step")

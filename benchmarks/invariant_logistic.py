@@ -21,7 +21,8 @@ from benchmarks.timing import MEASURES_ITSELF, Alternatives, as_rows, describe_m
 from fedcso.algorithms import FCSG, FCSGM
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.plan import Plan
-from fedcso.engines import compiled, reference, stacked
+from fedcso.core.task import Task
+from fedcso.engines import run, run_grid
 from fedcso.problems import InvariantLogistic
 
 RATES = (0.01, 0.005, 0.001)
@@ -75,10 +76,12 @@ def main(quick: bool = False) -> None:
 
     def grid() -> None:
         for method in every:
-            stacked.run_grid(method, problem, clients, plan(many), SEEDS)
+            run_grid(method, Task(problem, clients), plan(many), SEEDS)
 
     def compiled_steps(grids: list[list[Algorithm]], seeds: tuple[int, ...]) -> float:
-        plays = [partial(compiled.run_grid, method, problem, clients, plan(many), seeds) for method in grids]
+        plays = [
+            partial(run_grid, method, Task(problem, clients), plan(many), seeds, engine="compiled") for method in grids
+        ]
         return sum(middle_round(play, LOCAL_STEPS) for play in plays)
 
     def processes() -> float:
@@ -94,12 +97,15 @@ def main(quick: bool = False) -> None:
             "ordinary loop, FCSG": (lambda: ordinary_loop(problem, few), few * LOCAL_STEPS),
             "ordinary loop, FCSG-M": (lambda: ordinary_loop(problem, few, 0.1), few * LOCAL_STEPS),
             "reference engine, FCSG-M": (
-                lambda: reference.run(FCSGM(), problem, clients, plan(few)),
+                lambda: run(FCSGM(), Task(problem, clients), plan(few), engine="reference"),
                 few * LOCAL_STEPS,
             ),
-            "stacked, FCSG": (lambda: stacked.run(FCSG(), problem, clients, plan(many)), many * LOCAL_STEPS),
+            "stacked, FCSG": (
+                lambda: run(FCSG(), Task(problem, clients), plan(many), engine="stacked"),
+                many * LOCAL_STEPS,
+            ),
             "stacked, FCSG-M": (
-                lambda: stacked.run(FCSGM(), problem, clients, plan(many)),
+                lambda: run(FCSGM(), Task(problem, clients), plan(many), engine="stacked"),
                 many * LOCAL_STEPS,
             ),
             f"stacked, grid of {settings}": (grid, many * LOCAL_STEPS),

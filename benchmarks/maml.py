@@ -20,7 +20,8 @@ from fedcso.core.estimator import sample
 from fedcso.core.plan import Plan
 from fedcso.core.problem import steps_of
 from fedcso.core.streams import stream
-from fedcso.engines import threads
+from fedcso.core.task import Task
+from fedcso.engines import run
 from fedcso.models.conv4 import Conv4
 from fedcso.problems import MAML
 
@@ -63,7 +64,7 @@ def main(quick: bool = False) -> None:
         {
             f"ordinary loop, {default} torch threads": (lambda: ordinary_loop(clients, default, steps), steps),
             "ordinary loop, 1 torch thread": (lambda: ordinary_loop(clients, 1, steps), steps),
-            "threads engine": (lambda: threads.run(FCSG(0.1), problem, clients, plan), steps),
+            "threads engine": (lambda: run(FCSG(0.1), Task(problem, clients), plan, engine="threads"), steps),
         },
         repetitions=2 if quick else 5,
     )

@@ -24,9 +24,10 @@ from benchmarks.timing import describe_machine
 from fedcso.algorithms import FCSGM, Scaffold
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.plan import Plan
+from fedcso.core.task import Task
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.rows import memory_mapped, share
-from fedcso.engines import threads
+from fedcso.engines import run
 from fedcso.engines.loop import Progress
 from fedcso.models.small_cnn import SmallCNN
 from fedcso.problems import Classification
@@ -61,7 +62,7 @@ def measure(method: str, number: int, rounds: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         clients = clients_of(number, Path(folder))
         problem, plan = Pictures(SmallCNN()), Plan(1, LOCAL_STEPS, BATCH, participation=min(FEWEST, number))
-        threads.run(METHODS[method], problem, clients, plan)  # warms up
+        run(METHODS[method], Task(problem, clients), plan, engine="threads")  # warms up
         before, moments = _private_bytes(), [time.perf_counter()]
         peak = before
 
@@ -72,7 +73,7 @@ def measure(method: str, number: int, rounds: int) -> dict[str, float]:
 
         participants = max(FEWEST, number // 100)
         plan = Plan(rounds, LOCAL_STEPS, BATCH, participation=participants, evaluate_every=rounds)
-        threads.run(METHODS[method], problem, clients, plan, on_round=on_round)
+        run(METHODS[method], Task(problem, clients), plan, callbacks=[on_round], engine="threads")
     each = np.diff(moments)
     return {
         "clients": number,

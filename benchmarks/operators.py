@@ -18,8 +18,9 @@ from benchmarks.timing import describe_machine
 from fedcso.algorithms import FCSG, FCSGM, FedAvg
 from fedcso.core.plan import Plan
 from fedcso.core.streams import stream
+from fedcso.core.task import Task
 from fedcso.datasets import Examples
-from fedcso.engines import reference, stacked
+from fedcso.engines import run
 from fedcso.models.conv4 import Conv4
 from fedcso.models.score_nets import cifar
 from fedcso.models.small_cnn import SmallCNN
@@ -44,23 +45,29 @@ def workloads() -> dict[str, tuple[Callable[[int], object], int]]:
     cnn = Classification(SmallCNN())
     return {
         "W1 invariant logistic, 16 clients stacked, FCSG-M": (
-            lambda q: stacked.run(FCSGM(), logistic, sources, Plan(1, q, inner_batch=10)),
+            lambda q: run(FCSGM(), Task(logistic, sources), Plan(1, q, inner_batch=10), engine="stacked"),
             50,
         ),
-        "W2 MAML, one client, FCSG": (lambda q: reference.run(FCSG(0.1), maml, [drawings], Plan(1, q, 1, 1)), 5),
+        "W2 MAML, one client, FCSG": (
+            lambda q: run(FCSG(0.1), Task(maml, [drawings]), Plan(1, q, 1, 1), engine="reference"),
+            5,
+        ),
         "W3 AUPRC, CIFAR network, one client, FCSG-M": (
-            lambda q: reference.run(FCSGM(0.1, 0.5), auprc, [rare], Plan(1, q, 8, 32)),
+            lambda q: run(FCSGM(0.1, 0.5), Task(auprc, [rare]), Plan(1, q, 8, 32), engine="reference"),
             20,
         ),
-        "W4 small CNN, one client, FedAvg": (lambda q: reference.run(FedAvg(), cnn, [digits], Plan(1, q, 32)), 20),
+        "W4 small CNN, one client, FedAvg": (
+            lambda q: run(FedAvg(), Task(cnn, [digits]), Plan(1, q, 32), engine="reference"),
+            20,
+        ),
     }
 
 
-def table(run: Callable[[int], object], steps: int) -> dict[str, Any]:
+def table(work: Callable[[int], object], steps: int) -> dict[str, Any]:
     """The most expensive operators, and how many a step calls."""
-    run(steps)
+    work(steps)
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
-        run(steps)
+        work(steps)
     events = [event for event in profiler.key_averages() if event.key.startswith("aten::")]
     total = sum(event.self_cpu_time_total for event in events)
     ranked = sorted(events, key=lambda event: event.self_cpu_time_total, reverse=True)
@@ -81,8 +88,8 @@ def main(quick: bool = False) -> None:
     describe_machine()
     torch.set_num_threads(1)
     found = {}
-    for name, (run, steps) in workloads().items():
-        found[name] = table(run, steps)
+    for name, (work, steps) in workloads().items():
+        found[name] = table(work, steps)
         print(f"\n{name}: {found[name]['operators_per_step']:.0f} operators a step")
         for line in found[name]["top"]:
             print(f"  {line['operator']:36} {100 * line['share']:5.1f} %  {line['calls_per_step']:7.1f} calls a step")

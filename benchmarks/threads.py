@@ -16,8 +16,9 @@ from benchmarks.results import keep
 from benchmarks.timing import as_rows, describe_machine, interleave, report
 from fedcso.algorithms import FedAvg
 from fedcso.core.plan import Plan
+from fedcso.core.task import Task
 from fedcso.datasets import Examples
-from fedcso.engines import threads
+from fedcso.engines import run
 from fedcso.models.small_cnn import SmallCNN
 from fedcso.problems import Classification
 
@@ -58,7 +59,7 @@ def main(quick: bool = False) -> None:
         {
             f"ordinary loop, {default} torch threads": (lambda: ordinary_loop(clients, default, rounds), rounds),
             "ordinary loop, 1 torch thread": (lambda: ordinary_loop(clients, 1, rounds), rounds),
-            "threads engine": (lambda: threads.run(FedAvg(), problem, clients, plan), rounds),
+            "threads engine": (lambda: run(FedAvg(), Task(problem, clients), plan, engine="threads"), rounds),
         },
         repetitions=2 if quick else 5,
     )

@@ -57,7 +57,7 @@ def interleave(alternatives: Alternatives, repetitions: int = 5) -> dict[str, Ti
 def middle_round(play: Callable[..., object], local_steps: int) -> float:
     """Seconds a step of a run's middle round: some of the others compile, or keep x for the output."""
     ends: list[float] = []
-    play(on_round=lambda progress: ends.append(time.perf_counter()))
+    play(callbacks=[lambda progress: ends.append(time.perf_counter())])
     return statistics.median(after - before for before, after in pairwise(ends)) / local_steps
 
 

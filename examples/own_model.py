@@ -8,8 +8,9 @@ from torch import nn
 
 from fedcso import Plan, stream
 from fedcso.algorithms import FCSGM
+from fedcso.core.task import Task
 from fedcso.datasets import Examples
-from fedcso.engines import simulation
+from fedcso.engines import run
 from fedcso.problems import AUPRC
 from fedcso.problems.scores import Scores
 
@@ -28,7 +29,7 @@ def main() -> None:
     problem = AUPRC(Scores(network), margin=0.5)
     clients, test = [hospital(n) for n in range(4)], hospital(4, patients=2000)
     plan = Plan(rounds=40, local_steps=10, outer_batch=8, inner_batch=32, evaluate_every=10)
-    trace = simulation.run(FCSGM(learning_rate=0.3, momentum=0.5), problem, clients, plan, test=test)
+    trace = run(FCSGM(learning_rate=0.3, momentum=0.5), Task(problem, clients, test=test), plan)
     for row in trace.rows:
         print(f"round {row['round']:3}  AP {row['average_precision']:.3f}  (chance {row['prevalence']:.3f})")
 

@@ -1,9 +1,8 @@
 """What several test files need: the table of algorithms, small problems, engines, and comparisons."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -26,17 +25,22 @@ from fedcso.algorithms import (
 )
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.errors import FedcsoError, InvalidValue
-from fedcso.core.estimator import Estimator, plain
+from fedcso.core.estimator import Estimator
+from fedcso.core.judge import Judge
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Batch, Problem
 from fedcso.core.projections import ball, box
 from fedcso.core.streams import DATA, stream
+from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.core.tree import Tree, leaves, named_leaves
-from fedcso.engines import reference, stacked, threads
+from fedcso.engines import run, threads
+from fedcso.estimators.plain import plain
 from fedcso.problems import AUPRC, AUROC, Classification, CrossEntropy, InvariantLogistic, NestedQuadratic
-from fedcso.problems.classification import Examples
-from fedcso.problems.scores import Scores
+from fedcso.problems.auroc import auroc_judge
+from fedcso.problems.classification import Examples, classification_judge
+from fedcso.problems.invariant_logistic import measure_accuracy
+from fedcso.problems.scores import Scores, ranking_judge
 
 # ------------------------------------------------------------------------------------ algorithms
 
@@ -73,12 +77,8 @@ def runs_on_one_machine_only(algorithm: Algorithm) -> bool:
 # -------------------------------------------------------------------------------------- problems
 
 
-class Case(NamedTuple):
-    """A problem with data for its clients, and something to evaluate on."""
-
-    problem: Problem
-    clients: list[Any]
-    test: Any = None
+Case = Task
+"""A problem with data for its clients, and something to evaluate on."""
 
 
 def cases_for(algorithm: Algorithm) -> dict[str, Case]:
@@ -104,7 +104,7 @@ def for_method(algorithm: Algorithm, case: Case, plan: Plan) -> tuple[Case, Plan
     """The case and plan themselves, or their single-machine relatives where the method wants those."""
     if not runs_on_one_machine_only(algorithm):
         return case, plan
-    return case._replace(clients=case.clients[:1]), replace(plan, local_steps=1, participation=1.0)
+    return replace(case, clients=case.clients[:1]), replace(plan, local_steps=1, participation=1.0)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class InBall(NestedQuadratic):
     """The nested quadratic on a ball that excludes its optimum, written without regard to extra axes."""
 
     radius: float = 0.5
-    broadcasts: ClassVar[bool] = False
+    broadcasts = False
 
     def project(self, x: torch.Tensor) -> torch.Tensor:
         return ball(x, self.radius)
@@ -128,6 +128,8 @@ class Numbered(NamedTuple):
 @dataclass(frozen=True)
 class FewPoints(NestedQuadratic):
     """The nested quadratic with finitely many ξ: a client's data are its points, drawn again and again."""
+
+    exact = None
 
     def points(self, sizes: tuple[int, ...]) -> list[torch.Tensor]:
         rng = stream(0, DATA, 0)
@@ -145,9 +147,6 @@ class FewPoints(NestedQuadratic):
 
     def size(self, data: torch.Tensor) -> float:
         return len(data)
-
-    def exact(self, x: torch.Tensor, clients: Sequence[torch.Tensor], weights: Sequence[float]) -> None:
-        return None
 
     def outer_count(self, data: torch.Tensor) -> int:
         return len(data)
@@ -169,7 +168,9 @@ def nested_quadratic(clients: int = 4) -> Case:
 def invariant_logistic(clients: int = 4, unlike: float = 0.0) -> Case:
     problem = InvariantLogistic(dimension=3, penalty=0.01, dtype=torch.float64)
     sources = problem.clients(clients, unlike_truth=unlike, unlike_points=unlike)
-    return Case(problem, sources, problem.test_points(sources, number=100))
+    return Case(
+        problem, sources, problem.test_points(sources, number=100), judge=Judge(measure_accuracy, broadcasts=True)
+    )
 
 
 def in_ball(clients: int = 4) -> Case:
@@ -186,7 +187,7 @@ def classification(sizes: tuple[int, ...] = (3, 7, 12, 5), features: int = 4, cl
         return Examples(inputs, torch.randint(classes, (number,), generator=rng))
 
     problem = Classification(nn.Linear(features, classes, dtype=torch.float64))
-    return Case(problem, [examples(size) for size in sizes], examples(20))
+    return Case(problem, [examples(size) for size in sizes], examples(20), judge=classification_judge(problem))
 
 
 CASES: dict[str, Case] = {
@@ -208,7 +209,8 @@ def rare_positives(kind: type[Problem], *options: Any) -> Case:
 
     problem = kind(Scores(nn.Linear(4, 1, dtype=torch.float64)), *options)
     clients = [examples(6, 2), examples(9, 1), examples(12, 4), examples(5, 5)]
-    return Case(problem, clients, examples(20, 5))
+    judge = auroc_judge(problem) if kind is AUROC else ranking_judge(problem.scores)
+    return Case(problem, clients, examples(20, 5), judge=judge)
 
 
 CASES["cross_entropy"] = rare_positives(CrossEntropy, 3.0)
@@ -229,7 +231,7 @@ class Clock(Problem):
     """
 
     breaks: str = "loss"
-    broadcasts: ClassVar[bool] = True
+    broadcasts = True
 
     def init(self, rng: torch.Generator) -> torch.Tensor:
         return torch.zeros(1, dtype=torch.float64)
@@ -277,12 +279,13 @@ class Unreliable(FewPoints):
 
 # --------------------------------------------------------------------------------------- engines
 
-ENGINES = {"reference": reference.run, "stacked": stacked.run, "threads": threads.run}
+ENGINES = ("reference", "stacked", "threads")
 
 
 def play(engine: str, algorithm: Algorithm, case: Case, plan: Plan, seed: int = 0, **options: Any) -> Trace:
     """Run by an engine's name."""
-    return ENGINES[engine](algorithm, case.problem, case.clients, plan, seed, test=case.test, **options)
+    how = threads.engine(options.pop("workers")) if "workers" in options else engine
+    return run(algorithm, case, plan, seed, engine=how, **options)
 
 
 @Estimator

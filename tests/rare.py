@@ -9,7 +9,8 @@ from fedcso.core.problem import Batch
 from fedcso.core.tree import Tree
 from fedcso.datasets import Examples
 from fedcso.problems import AUPRC, AUROC
-from fedcso.problems.scores import Scores
+from fedcso.problems.auroc import auroc_judge
+from fedcso.problems.scores import Scores, ranking_judge
 from tests.helpers import Case
 
 Tensor = torch.Tensor
@@ -49,11 +50,13 @@ def scored(scores: Sequence[float], labels: Sequence[int]) -> Examples:
 
 
 def auprc_case(*counts: tuple[int, int], **options) -> Case:
-    return Case(AUPRC(Scores(linear()), **options), sites(*counts), labelled(30, 8, seed=99))
+    problem = AUPRC(Scores(linear()), **options)
+    return Case(problem, sites(*counts), labelled(30, 8, seed=99), judge=ranking_judge(problem.scores))
 
 
 def auroc_case(*counts: tuple[int, int], rate: float = 0.3) -> Case:
-    return Case(AUROC(Scores(linear()), rate), sites(*counts), labelled(30, 8, seed=99))
+    problem = AUROC(Scores(linear()), rate)
+    return Case(problem, sites(*counts), labelled(30, 8, seed=99), judge=auroc_judge(problem))
 
 
 # --------------------------------------------------------------------------- a linear model as a vector

@@ -5,8 +5,9 @@ import sys
 from benchmarks.peers.work import BATCH, LOCAL_STEPS, RATE, Clock, pictures
 from fedcso.algorithms import FedAvg
 from fedcso.core.plan import Plan
+from fedcso.core.task import Task
 from fedcso.datasets import Examples
-from fedcso.engines import simulation
+from fedcso.engines import run
 from fedcso.models.small_cnn import SmallCNN
 from fedcso.problems import Classification
 
@@ -16,7 +17,7 @@ def main(rounds: int) -> None:
     clients = [Examples(inputs, labels) for inputs, labels in zip(*pictures(), strict=True)]
     plan = Plan(rounds, LOCAL_STEPS, BATCH, evaluate_every=rounds)
     problem = Classification(SmallCNN())
-    simulation.run(FedAvg(RATE), problem, clients, plan, on_round=lambda progress: clock.tick())
+    run(FedAvg(RATE), Task(problem, clients), plan, callbacks=[lambda progress: clock.tick()])
     clock.tell()
 
 

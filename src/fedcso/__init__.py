@@ -4,7 +4,9 @@ from fedcso.algorithms import ALGORITHMS
 from fedcso.core.algorithm import Algorithm, State
 from fedcso.core.costs import Costs
 from fedcso.core.errors import FedcsoError, InvalidValue, NonFinite, UnknownName
-from fedcso.core.estimator import Estimator, Oracle, mean_outside, plain
+from fedcso.core.estimator import Estimator
+from fedcso.core.judge import Judge
+from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Batch, Problem, ascend, per_sample
 from fedcso.core.streams import stream
@@ -15,6 +17,8 @@ from fedcso.engines.job import Job
 from fedcso.engines.loop import Progress
 from fedcso.engines.snapshot import Snapshot
 from fedcso.estimators import ESTIMATORS
+from fedcso.estimators.mean_outside import mean_outside
+from fedcso.estimators.plain import plain
 from fedcso.models import Functional
 from fedcso.problems import PROBLEMS
 from fedcso.theory.diagnosis import Diagnosis, diagnose
@@ -32,6 +36,7 @@ __all__ = [
     "Functional",
     "InvalidValue",
     "Job",
+    "Judge",
     "NonFinite",
     "Oracle",
     "Plan",

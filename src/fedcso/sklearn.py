@@ -14,9 +14,10 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from fedcso.core.plan import Plan
+from fedcso.core.task import Task
 from fedcso.core.tree import map_leaves
 from fedcso.datasets.examples import Examples
-from fedcso.engines import simulation
+from fedcso.engines import run
 from fedcso.models.score_nets import linear, mlp
 from fedcso.problems.auprc import AUPRC
 from fedcso.problems.scores import Scores
@@ -92,7 +93,7 @@ class FederatedAUPRCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         clients = [Examples(inputs[share], truth[share]) for share in shares]
         seed = int(check_random_state(self.random_state).randint(2**31))
         # In float64 from here on, so that a row's score does not depend on the rows beside it.
-        self.x_ = map_leaves(torch.Tensor.double, simulation.run(method, self.problem_, clients, plan, seed).last)
+        self.x_ = map_leaves(torch.Tensor.double, run(method, Task(self.problem_, clients), plan, seed).last)
         scores = self._scores(inputs)
         calibration = LogisticRegression().fit(scores, positive)
         self.slope_ = max(float(calibration.coef_[0, 0]), ENOUGH)

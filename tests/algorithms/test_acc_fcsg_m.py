@@ -12,7 +12,7 @@ ALPHA, BETA = 0.1, 0.3
 def test_a_client_that_missed_a_round_takes_a_step_of_fcsg_m():
     case = nested_quadratic(clients=2)
     plan = Plan(rounds=12, local_steps=1, outer_batch=2, inner_batch=3, participation=1)
-    job = Job(AccFCSGM(ALPHA, BETA), case.problem, case.clients, plan)
+    job = Job(AccFCSGM(ALPHA, BETA), case, plan)
     samples = literal.drawn(job)
     chosen = [plan.participants(job.seed, r, 2)[0] for r in range(plan.rounds)]
 

@@ -8,9 +8,10 @@ import torch
 from fedcso.algorithms import CODA, FedAvg
 from fedcso.core.errors import FedcsoError
 from fedcso.core.plan import Plan
+from fedcso.core.task import Task
 from fedcso.core.tree import is_finite, nbytes
+from fedcso.engines import run_grid
 from fedcso.engines.job import Job
-from fedcso.engines.stacked import run_grid
 from tests import transcription as literal
 from tests.command_line import BAD_INPUT, call, folders
 from tests.helpers import CASES, CLEARLY, ENGINES, assert_close, assert_same_run, gap, play
@@ -41,7 +42,7 @@ def coda(case, plan, stage_steps, rate=RATE, proximity=PROXIMITY, seed=0):
 
     A client that was away when a stage began has for its anchor what it received when it first took part in it.
     """
-    job = Job(CODA(rate, proximity, stage_steps), case.problem, case.clients, plan, seed)
+    job = Job(CODA(rate, proximity, stage_steps), case, plan, seed)
     samples, start, p = literal.drawn(job), job.start(), case.problem.positive_rate
     v = torch.cat([as_vector(start["primal"]["w"]), start["primal"]["a"][None], start["primal"]["b"][None]])
     y = start["dual"]
@@ -82,7 +83,7 @@ def test_anchors_and_stages_make_a_difference():
 def test_who_missed_the_beginning_of_a_stage_is_held_by_what_it_received_in_it():
     """Two stages of four rounds, in each of which one client is at work."""
     plan, algorithm, seed = Plan(rounds=8, local_steps=2, outer_batch=4, participation=1), CODA(RATE, PROXIMITY, 8), 1
-    present = [Job(algorithm, *CASE[:2], plan, seed).participants(r)[0] for r in range(8)]
+    present = [Job(algorithm, CASE, plan, seed).participants(r)[0] for r in range(8)]
     assert set(present[:4]) & set(present[5:]) - {present[4]}  # was there in the first, and came late to the second
     assert_close(play("reference", algorithm, CASE, plan, seed).last, coda(CASE, plan, 8, seed=seed))
 
@@ -103,7 +104,7 @@ def test_without_anchor_and_stages_it_is_fedavg(engine):
 def test_the_dual_ascends_while_the_rest_descends():
     """One step on one client, by hand from the start."""
     case, plan = auroc_case((20, 6)), Plan(rounds=1, local_steps=1, outer_batch=20)
-    job = Job(CODA(0.1), case.problem, case.clients, plan)
+    job = Job(CODA(0.1), case, plan)
     start = job.start()
     ((batch,), *_) = literal.drawn(job)
     w, a, b, y = auroc_gradient(
@@ -127,7 +128,7 @@ def test_the_dual_ascends_while_the_rest_descends():
 def test_an_interrupted_run_goes_on_to_the_last_bit(engine):
     plan, snapshots = replace(PLAN, participation=2), []
     algorithm = CODA(RATE, PROXIMITY, 3)
-    whole = play(engine, algorithm, CASE, plan, on_round=lambda progress: snapshots.append(progress.snapshot()))
+    whole = play(engine, algorithm, CASE, plan, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
     for middle in snapshots[:-1]:
         assert_same_run(play(engine, algorithm, CASE, plan, start=middle), whole, tolerance=0.0)
 
@@ -153,7 +154,7 @@ def test_engines_agree_on_shortened_gradients():
 
 def test_a_grid_is_its_settings_run_one_by_one():
     settings = [CODA(RATE, PROXIMITY, 3), CODA(0.1, PROXIMITY, 3), CODA(RATE, 0.01, 3)]
-    grid = run_grid(settings, CASE.problem, CASE.clients, PLAN, [0, 5], test=CASE.test)
+    grid = run_grid(settings, CASE, PLAN, [0, 5])
     for setting, traces in zip(settings, grid, strict=True):
         for seed, trace in zip([0, 5], traces, strict=True):
             assert_same_run(trace, play("reference", setting, CASE, PLAN, seed), tolerance=1e-10)
@@ -193,12 +194,12 @@ def test_a_problem_without_a_dual_is_refused_by_name(name):
     problem, clients, _ = CASES[name]
     x = problem.init(torch.Generator())
     if isinstance(x, dict) and "dual" in x:
-        Job(CODA(), problem, clients, Plan())
+        Job(CODA(), Task(problem, clients), Plan())
         return
     with pytest.raises(
         FedcsoError, match=f"CODA\\+ is for min-max problems.*such as auroc; {type(problem).__name__} is none"
     ):
-        Job(CODA(), problem, clients, Plan())
+        Job(CODA(), Task(problem, clients), Plan())
 
 
 def test_average_precision_is_no_min_max_problem():

@@ -15,8 +15,8 @@ from fedcso.algorithms import ALGORITHMS
 from fedcso.core.errors import FedcsoError
 from fedcso.core.plan import Plan
 from fedcso.core.tree import is_finite
+from fedcso.engines import run_grid
 from fedcso.engines.loop import Progress
-from fedcso.engines.stacked import run_grid
 from fedcso.estimators import ESTIMATORS
 from fedcso.problems import PROBLEMS
 from tests.examples import example
@@ -110,7 +110,7 @@ def test_an_interrupted_run_goes_on_to_the_last_bit(algorithm, case, engine):
     def keep(progress: Progress) -> None:
         snapshots.append(progress.snapshot())
 
-    whole = play(engine, algorithm, case, plan, on_round=keep)
+    whole = play(engine, algorithm, case, plan, callbacks=[keep])
     middle = snapshots[1]
     assert middle.done == 2 < plan.rounds
     assert_same_run(play(engine, algorithm, case, plan, start=middle), whole, tolerance=0.0)
@@ -135,7 +135,7 @@ def smaller(algorithm, factor: float):
 def test_a_grid_is_its_settings_run_one_by_one(algorithm, case):
     case, plan = for_method(algorithm, case, PLANS["two_by_size"])
     settings, seeds = [algorithm, smaller(algorithm, 0.5), smaller(algorithm, 0.1)], [0, 5]
-    grid = run_grid(settings, case.problem, case.clients, plan, seeds, test=case.test)
+    grid = run_grid(settings, case, plan, seeds)
     for setting, traces in zip(settings, grid, strict=True):
         for seed, trace in zip(seeds, traces, strict=True):
             assert_same_run(trace, play("reference", setting, case, plan, seed))
@@ -162,10 +162,10 @@ def test_engines_agree_with_every_estimator_and_on_what_it_costs(algorithm, esti
     plan = Plan(**SIZES | {"inner_batch": 4}, participation=2)
     case, plan = for_method(algorithm, (CASES | FINITE)[where], plan)
     found = assert_engines_agree(algorithm, case, plan, estimator=estimator)
-    grid = run_grid([algorithm, smaller(algorithm, 0.5)], case.problem, case.clients, plan, [0, 5], estimator=estimator)
+    grid = run_grid([algorithm, smaller(algorithm, 0.5)], case, plan, [0, 5], estimator=estimator)
     assert grid[0][0].costs == found.costs
     assert_same_run(
-        grid[1][1], play("reference", smaller(algorithm, 0.5), case._replace(test=None), plan, 5, estimator=estimator)
+        grid[1][1], play("reference", smaller(algorithm, 0.5), replace(case, test=None), plan, 5, estimator=estimator)
     )
 
 

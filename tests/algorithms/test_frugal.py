@@ -10,7 +10,7 @@ from fedcso.algorithms import FCSG, FCSGM, AccFCSGM
 from fedcso.algorithms.frugal import Inferred, Occasional, Rounded, sending, spelled
 from fedcso.core.errors import InvalidValue
 from fedcso.core.plan import Plan
-from fedcso.engines.stacked import run_grid
+from fedcso.engines import run_grid
 from tests.command_line import BAD_INPUT, QUADRATIC, call
 from tests.helpers import CLEARLY, assert_close, assert_same_run, engines_for, gap, nested_quadratic, play
 
@@ -41,7 +41,7 @@ def test_going_on_changes_nothing(base):
     for way in WAYS:
         snapshots, method = [], sending(way, base)
         engine = engines_for(method)[-1]
-        whole = play(engine, method, CASE, FEW, on_round=lambda p, kept=snapshots: kept.append(p.snapshot()))
+        whole = play(engine, method, CASE, FEW, callbacks=[lambda p, kept=snapshots: kept.append(p.snapshot())])
         for snapshot in snapshots[:-1]:
             assert_same_run(play(engine, method, CASE, FEW, start=snapshot), whole, tolerance=0.0)
 
@@ -135,7 +135,7 @@ def test_who_was_not_there_needs_u():
 @pytest.mark.parametrize("way", ["bfloat16", "every(3)", "inferred"])
 def test_settings_of_a_grid_are_each_their_own(way):
     settings = [sending(way, FCSGM(rate, 0.3)) for rate in (0.05, 0.02)]
-    for method, (trace,) in zip(settings, run_grid(settings, CASE.problem, CASE.clients, FEW), strict=True):
+    for method, (trace,) in zip(settings, run_grid(settings, CASE, FEW), strict=True):
         assert_same_run(trace, play("reference", method, CASE, FEW))
 
 

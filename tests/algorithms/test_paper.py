@@ -10,7 +10,7 @@ import pytest
 
 from fedcso.algorithms import FCSG, FCSGM, SOX, STEM, AccFCSGM, BSpiderBoost, FedAvg, LocalSCGD, LocalSCGDM, Scaffold
 from fedcso.core.plan import Plan
-from fedcso.engines import reference
+from fedcso.engines import run
 from fedcso.engines.job import Job
 from tests import transcription as literal
 from tests.helpers import (
@@ -41,8 +41,8 @@ chained = pytest.mark.parametrize(("case", "inner", "chain"), CHAINS.values(), i
 
 def both(algorithm, case: Case, plan: Plan = PLAN, seed: int = 3, **options):
     """A run by the reference engine, its start, and the samples it saw."""
-    job = Job(algorithm, case.problem, case.clients, plan, seed)
-    trace = reference.run(algorithm, case.problem, case.clients, plan, seed, **options)
+    job = Job(algorithm, case, plan, seed)
+    trace = run(algorithm, case, plan, seed, **options, engine="reference")
     return trace, job, literal.drawn(job)
 
 
@@ -147,6 +147,6 @@ def test_sox_tracks_an_inner_value_for_each_outer_sample(participation):
 def test_bspiderboost_renews_its_gradient_every_period(case, gradient):
     plan = Plan(rounds=10, local_steps=1, outer_batch=2, inner_batch=3)
     method = BSpiderBoost(ALPHA, period=4, large_batch=7)
-    trace, job, samples = both(method, case._replace(clients=case.clients[:1]), plan)
+    trace, job, samples = both(method, replace(case, clients=case.clients[:1]), plan)
     x, u = literal.bspiderboost(job.start(), samples, gradient, plan.rounds, method.period, ALPHA)
     assert_close(trace.shared, {"x": x, "u": u})

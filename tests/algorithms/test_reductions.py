@@ -1,5 +1,7 @@
 """Methods that become one another at certain settings, each with a control that shows it is no accident."""
 
+from dataclasses import replace
+
 import pytest
 
 from fedcso.algorithms import BSGD, FCSG, FCSGM, SOX, AccFCSGM, BSpiderBoost, FedAvg, LocalSCGDM, Scaffold
@@ -81,14 +83,14 @@ def test_sox_of_one_client_with_one_outer_sample_is_local_scgdm():
 
 @on_nested
 def test_bsgd_is_fcsg_on_one_machine(case):
-    alone = case._replace(clients=case.clients[:1])
+    alone = replace(case, clients=case.clients[:1])
     assert_close(last(BSGD(ALPHA), alone, ONE_MACHINE), last(FCSG(ALPHA), alone, ONE_MACHINE))
     assert gap(last(BSGD(ALPHA), alone, ONE_MACHINE), last(FCSG(ALPHA / 2), alone, ONE_MACHINE)) > CLEARLY
 
 
 @on_nested
 def test_bspiderboost_that_always_starts_anew_is_bsgd(case):
-    alone = case._replace(clients=case.clients[:1])
+    alone = replace(case, clients=case.clients[:1])
     b = ONE_MACHINE.outer_batch
     bsgd = last(BSGD(ALPHA), alone, ONE_MACHINE)
     assert_close(last(BSpiderBoost(ALPHA, period=1, large_batch=b), alone, ONE_MACHINE), bsgd)
@@ -103,7 +105,7 @@ def test_fcsg_is_fedavg_where_the_inner_function_is_the_identity():
 
 def test_acc_fcsg_m_is_stem_where_the_inner_function_is_the_identity():
     momentum = 0.3
-    job = Job(AccFCSGM(ALPHA, momentum), IDENTITY_INNER.problem, IDENTITY_INNER.clients, PLAN)
+    job = Job(AccFCSGM(ALPHA, momentum), IDENTITY_INNER, PLAN)
     samples, start = literal.drawn(job), literal.as_matrix(job.start())
     arguments = (start, samples, literal.softmax_gradient, PLAN.rounds, PLAN.local_steps, ALPHA)
     stem, _ = literal.stem(*arguments, momentum)
@@ -130,5 +132,5 @@ def test_scaffold_is_fedavg_in_the_first_round(case):
 @on_nested
 def test_scaffold_of_a_single_client_is_fedavg(case):
     """Its control variate is the server's: the correction c − c_n vanishes."""
-    alone = case._replace(clients=case.clients[:1])
+    alone = replace(case, clients=case.clients[:1])
     assert_close(last(Scaffold(ALPHA), alone), last(FedAvg(ALPHA), alone))

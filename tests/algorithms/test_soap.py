@@ -6,6 +6,7 @@ import torch
 from fedcso.algorithms import FCSG, SOAP, SOX, sox
 from fedcso.core.errors import FedcsoError
 from fedcso.core.plan import Plan
+from fedcso.core.task import Task
 from fedcso.core.tree import nbytes
 from fedcso.engines import simulation
 from fedcso.engines.job import Job
@@ -24,7 +25,7 @@ def soap(case, plan, alpha=ALPHA, gamma=GAMMA):
 
     Who does not take part keeps its y_i; of one that is twice in a batch the later counts.
     """
-    job = Job(SOAP(alpha, gamma), case.problem, case.clients, plan)
+    job = Job(SOAP(alpha, gamma), case, plan)
     samples, x = literal.drawn(job), as_vector(job.start())
     tracked: list[dict[int, torch.Tensor]] = [{} for _ in case.clients]
     for r in range(plan.rounds):
@@ -52,7 +53,11 @@ def soap(case, plan, alpha=ALPHA, gamma=GAMMA):
 def test_it_is_its_description_line_by_line(case, plan):
     states = []
     trace = play(
-        "reference", SOAP(ALPHA, GAMMA), case, plan, on_round=lambda now: states.append(now.snapshot().state["local"])
+        "reference",
+        SOAP(ALPHA, GAMMA),
+        case,
+        plan,
+        callbacks=[lambda now: states.append(now.snapshot().state["local"])],
     )
     x, tracked = soap(case, plan)
     assert_close(trace.last, x)
@@ -91,7 +96,7 @@ def test_only_x_travels():
 
 def test_an_interrupted_run_goes_on_to_the_last_bit():
     snapshots = []
-    whole = play("threads", SOAP(ALPHA, GAMMA), CASE, SOME, on_round=lambda now: snapshots.append(now.snapshot()))
+    whole = play("threads", SOAP(ALPHA, GAMMA), CASE, SOME, callbacks=[lambda now: snapshots.append(now.snapshot())])
     assert_same_run(play("threads", SOAP(ALPHA, GAMMA), CASE, SOME, start=snapshots[2]), whole, tolerance=0.0)
 
 
@@ -103,15 +108,15 @@ def test_it_is_played_by_threads_because_tables_differ_in_size():
 def test_outer_samples_that_are_never_the_same_are_refused(name):
     problem, clients, _ = CASES[name]
     if problem.outer_count(clients[0]) is not None:
-        Job(SOAP(), problem, clients, Plan())
+        Job(SOAP(), Task(problem, clients), Plan())
         return
     with pytest.raises(FedcsoError, match=f"{type(problem).__name__} are never the same twice"):
-        Job(SOAP(), problem, clients, Plan())
+        Job(SOAP(), Task(problem, clients), Plan())
 
 
 def test_a_table_for_which_there_is_no_room_is_refused(monkeypatch):
     """Two numbers for each positive: three fit into 7, four do not."""
     monkeypatch.setattr(sox, "MOST_NUMBERS", 7)
-    Job(SOAP(), *auprc_case((9, 3), (8, 2))[:2], Plan())
+    Job(SOAP(), auprc_case((9, 3), (8, 2)), Plan())
     with pytest.raises(FedcsoError, match=r"client 1 has 4 outer samples .* a state of 2 numbers .* at most 3 are"):
-        Job(SOAP(), *auprc_case((9, 3), (8, 4))[:2], Plan())
+        Job(SOAP(), auprc_case((9, 3), (8, 4)), Plan())

@@ -6,11 +6,13 @@ import torch
 from fedcso.algorithms import MOML, SOX, sox
 from fedcso.core.algorithm import State
 from fedcso.core.errors import FedcsoError
-from fedcso.core.estimator import Oracle
+from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Batch
+from fedcso.core.task import Task
 from fedcso.engines import simulation
 from fedcso.engines.job import Job
+from fedcso.estimators.plain import plain
 from tests.command_line import BAD_INPUT, call, folders, read_csv, run, without_drawing
 from tests.few_characters import ON_THE_COMMAND_LINE, instead_of_glyphs
 from tests.helpers import CASES, CLEARLY, Numbered, assert_close, few_points, gap, play
@@ -29,7 +31,7 @@ def batch_of(*numbers: int, seed: int = 0) -> Batch:
 
 def step(batch: Batch, local=None, t: int = 1) -> State:
     """One step from X and u = 0."""
-    oracle = Oracle(CASE.problem)
+    oracle = Oracle(CASE.problem, plain)
     oracle.outer_count = len(POINTS)
     return SOX(ALPHA, GAMMA, BETA).step(State({"x": X, "u": torch.zeros_like(X)}, local or {}), oracle, batch, t)
 
@@ -85,7 +87,7 @@ def test_a_step_leaves_the_state_it_began_with_alone():
 def test_a_client_that_missed_a_round_has_kept_its_table():
     case, plan = few_points(), Plan(rounds=6, local_steps=1, outer_batch=2, inner_batch=2, participation=2)
     tables = []
-    play("reference", SOX(), case, plan, on_round=lambda progress: tables.append(progress.snapshot().state["local"]))
+    play("reference", SOX(), case, plan, callbacks=[lambda progress: tables.append(progress.snapshot().state["local"])])
     absent = 0
     for r in range(1, plan.rounds):
         for client in tables[r - 1].keys() - set(map(str, plan.participants(0, r, 4))):
@@ -110,18 +112,18 @@ def test_moml_is_sox_where_the_outer_sample_is_a_task():
 def test_outer_samples_that_are_never_the_same_are_refused(name):
     problem, clients, _ = CASES[name]
     with pytest.raises(FedcsoError, match=f"{type(problem).__name__} are never the same twice; use FCSG-M"):
-        Job(SOX(), problem, clients, Plan())
+        Job(SOX(), Task(problem, clients), Plan())
 
 
 def test_a_table_for_which_there_is_no_room_is_refused(monkeypatch):
     """3 numbers each: 5 fit into 15, a sixth does not."""
     monkeypatch.setattr(sox, "MOST_NUMBERS", 15)
     fits, too_many = few_points(sizes=(3, 5)), few_points(sizes=(3, 5, 6))
-    Job(SOX(), fits.problem, fits.clients, Plan())
+    Job(SOX(), fits, Plan())
     with pytest.raises(
         FedcsoError, match=r"client 2 has 6 outer samples .* a state of 3 numbers .* at most 5 are possible"
     ):
-        Job(SOX(), too_many.problem, too_many.clients, Plan())
+        Job(SOX(), too_many, Plan())
 
 
 def test_the_refusal_says_how_much_memory_it_would_take(monkeypatch):
@@ -129,7 +131,7 @@ def test_the_refusal_says_how_much_memory_it_would_take(monkeypatch):
     with pytest.raises(
         FedcsoError, match=r"client 0 has 1,000,000,000 outer samples .* 12\.0 GB .* at most 16,666,666 are"
     ):
-        Job(SOX(), CASE.problem, CASE.clients, Plan())
+        Job(SOX(), CASE, Plan())
 
 
 def test_it_is_played_by_threads_because_tables_differ_in_size():

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from fedcso.algorithms import BSGD, FCSG, FCSGM, SOX, AccFCSGM, FedAvg, LocalSCGD, LocalSCGDM, Scaffold
 from fedcso.core.errors import InvalidValue, NonFinite
-from fedcso.core.estimator import Oracle, sample, shortened
+from fedcso.core.estimator import sample
+from fedcso.core.oracle import Oracle, shortened
 from fedcso.core.plan import Plan
 from fedcso.core.problem import steps_of
 from fedcso.core.streams import stream
 from fedcso.core.tree import norm, stack
-from fedcso.engines.stacked import run_grid
+from fedcso.engines import run_grid
+from fedcso.estimators.plain import plain
 from tests.command_line import BAD_INPUT, call, folders
 from tests.helpers import (
     CLEARLY,
@@ -123,7 +125,7 @@ def test_the_oracle_shortens_whatever_gradient_it_is_asked_for(problem):
 def test_what_is_watched_is_the_whole_gradient():
     seen = []
     Oracle(CASE.problem, watch=lambda loss, gradient: seen.append(gradient), clip=0.01).grad(X, batches()[0])
-    assert torch.equal(seen[0], Oracle(CASE.problem).grad(X, batches()[0]))
+    assert torch.equal(seen[0], Oracle(CASE.problem, plain).grad(X, batches()[0]))
 
 
 @pytest.mark.parametrize("grid", [1, 3])
@@ -131,7 +133,7 @@ def test_in_a_cohort_each_client_and_setting_is_shortened_by_itself(grid):
     points = torch.stack([torch.stack([X * (g + 1) * (n + 0.1) for n in range(4)]) for g in range(grid)])
     lengths = torch.stack(
         [
-            torch.stack([Oracle(CASE.problem).grad(points[g, n], batches()[n]).norm() for n in range(4)])
+            torch.stack([Oracle(CASE.problem, plain).grad(points[g, n], batches()[n]).norm() for n in range(4)])
             for g in range(grid)
         ]
     )
@@ -161,7 +163,7 @@ def test_engines_agree(name):
 
 def test_a_grid_is_its_settings_run_one_by_one():
     settings, plan = [FCSGM(0.5, 0.3), FCSGM(0.01, 0.9)], replace(PLAN, clip=1.0)
-    grid = run_grid(settings, CASE.problem, CASE.clients, plan, [0, 5])
+    grid = run_grid(settings, CASE, plan, [0, 5])
     for setting, traces in zip(settings, grid, strict=True):
         for seed, trace in zip([0, 5], traces, strict=True):
             assert_same_run(trace, play("reference", setting, CASE, plan, seed))
@@ -171,7 +173,7 @@ def test_a_grid_is_its_settings_run_one_by_one():
 def test_no_step_is_longer_than_the_learning_rate_times_the_norm(engine):
     case, plan = Case(CASE.problem, CASE.clients[:1]), Plan(rounds=6, local_steps=1, clip=0.25)
     models = []
-    trace = play(engine, BSGD(0.1), case, plan, on_round=lambda now: models.append(now.traces[0].last))
+    trace = play(engine, BSGD(0.1), case, plan, callbacks=[lambda now: models.append(now.traces[0].last)])
     steps = [(b - a).norm().item() for a, b in pairwise(models)]
     assert max(steps) <= 0.1 * 0.25 * (1 + 1e-12)
     assert max(steps) == pytest.approx(0.1 * 0.25, rel=1e-12)

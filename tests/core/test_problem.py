@@ -6,10 +6,12 @@ import pytest
 import torch
 
 from fedcso.algorithms import FCSG
-from fedcso.core.estimator import Oracle, sample
+from fedcso.core.estimator import sample
+from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
-from fedcso.core.problem import Batch, Problem, ascend, has_closed_form, per_sample, steps_of, unbounded
+from fedcso.core.problem import Batch, Problem, ascend, per_sample, steps_of
 from fedcso.core.streams import stream
+from fedcso.estimators.plain import plain
 from tests.helpers import CASES, Case, assert_close, in_ball, invariant_logistic, nested_quadratic, play
 
 # ------------------------------------------------------------------------------------ per_sample
@@ -84,13 +86,13 @@ def test_descent_on_a_problem_with_ascend_finds_the_saddle(engine):
 
 
 def test_a_problem_has_a_closed_form_only_if_it_brings_one():
-    assert has_closed_form(invariant_logistic().problem)
-    assert not has_closed_form(nested_quadratic().problem)
+    assert invariant_logistic().problem.closed_form is not None
+    assert nested_quadratic().problem.closed_form is None
 
 
 def test_a_problem_is_unbounded_unless_it_projects():
-    assert unbounded(nested_quadratic().problem)
-    assert not unbounded(in_ball().problem)
+    assert nested_quadratic().problem.project is None
+    assert in_ball().problem.project is not None
 
 
 def test_defaults_add_nothing():
@@ -110,5 +112,5 @@ def test_steps_of_takes_a_batch_apart_along_its_first_axis(case):
     assert len(parts) == 3
     assert all(isinstance(part, Batch) for part in parts)
     x = case.problem.init(stream(1, 0, 0))
-    values = [float(Oracle(case.problem).value(x, part)) for part in parts]
+    values = [float(Oracle(case.problem, plain).value(x, part)) for part in parts]
     assert len(set(values)) == 3, "steps have samples of their own"

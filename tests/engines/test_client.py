@@ -12,7 +12,7 @@ from tests.helpers import assert_close, nested_quadratic
 
 def job_of(plan: Plan, algorithm=FCSG(0.1), clients: int = 1) -> Job:  # noqa: B008 - frozen
     case = nested_quadratic(clients)
-    return Job(algorithm, case.problem, case.clients, plan)
+    return Job(algorithm, case, plan)
 
 
 def test_the_initial_batch_is_a_portion_of_its_own():

@@ -11,7 +11,8 @@ from fedcso.core.errors import FedcsoError
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Problem
 from fedcso.core.schedules import Cosine
-from fedcso.engines import compiled, stacked
+from fedcso.core.task import Task
+from fedcso.engines import run, run_grid
 from fedcso.problems import InvariantLogistic
 
 needs_compiler = pytest.mark.skipif(
@@ -28,8 +29,8 @@ PLAN = Plan(rounds=3, local_steps=2, initial_batch=4, inner_batch=2)
 @needs_compiler
 def test_they_equal_stacked_ones_setting_by_setting():
     settings = [AccFCSGM(0.1, 0.5), AccFCSGM(0.05, 0.1)]
-    expected = stacked.run_grid(settings, PROBLEM, CLIENTS, PLAN, [0, 1])
-    found = compiled.run_grid(settings, PROBLEM, CLIENTS, PLAN, [0, 1])
+    expected = run_grid(settings, Task(PROBLEM, CLIENTS), PLAN, [0, 1])
+    found = run_grid(settings, Task(PROBLEM, CLIENTS), PLAN, [0, 1], engine="compiled")
     for theirs, ours in zip(expected, found, strict=True):
         for a, b in zip(theirs, ours, strict=True):
             assert torch.allclose(a.last, b.last, rtol=1e-12, atol=1e-12)
@@ -41,7 +42,7 @@ def test_they_equal_stacked_ones_setting_by_setting():
 @needs_compiler
 def test_a_number_that_is_not_finite_is_named_as_ever():
     with pytest.raises(FedcsoError, match="non-finite loss at client 0"):
-        compiled.run(FCSG(1e300), PROBLEM, CLIENTS, Plan(rounds=4, local_steps=2))
+        run(FCSG(1e300), Task(PROBLEM, CLIENTS), Plan(rounds=4, local_steps=2), engine="compiled")
 
 
 @pytest.mark.parametrize(
@@ -54,13 +55,13 @@ def test_a_number_that_is_not_finite_is_named_as_ever():
 )
 def test_what_cannot_be_compiled_is_refused_with_the_reason(algorithm, problem, plan, told):
     with pytest.raises(FedcsoError, match=told):
-        compiled.run(algorithm, problem, CLIENTS, plan)
+        run(algorithm, Task(problem, CLIENTS), plan, engine="compiled")
 
 
 def test_without_a_compiler_it_says_so(monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(FedcsoError, match="no-such-compiler"):
-        compiled.run(FCSG(), PROBLEM, CLIENTS, PLAN)
+        run(FCSG(), Task(PROBLEM, CLIENTS), PLAN, engine="compiled")
 
 
 def test_a_problem_without_a_formula_is_refused():
@@ -68,4 +69,4 @@ def test_a_problem_without_a_formula_is_refused():
         closed_form = Problem.closed_form
 
     with pytest.raises(FedcsoError, match="no formula"):
-        compiled.run(FCSG(), Bare(), CLIENTS, PLAN)
+        run(FCSG(), Task(Bare(), CLIENTS), PLAN, engine="compiled")

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from fedcso import engines
 from fedcso.algorithms import FCSG, FCSGM
 from fedcso.core.errors import FedcsoError, NonFinite
 from fedcso.core.metrics import ByClient
@@ -37,7 +38,7 @@ sizes = pytest.mark.parametrize("processes", [1, 2, 3])
 
 
 def run(algorithm, case, plan=PLAN, seed=0, **options):
-    return distributed.run(algorithm, case.problem, case.clients, plan, seed, test=case.test, **options)
+    return engines.run(algorithm, case, plan, seed, **options, engine="distributed")
 
 
 # ------------------------------------------------------------------------------- it is the simulation
@@ -74,7 +75,7 @@ def test_ranks_may_be_idle(processes, tmp_path):
 
 def evaluation_is_shared_out():
     case = rare_positives(AUPRC)
-    case = case._replace(test=ByClient(case.test, [case.test, *case.clients]))
+    case = replace(case, test=ByClient(case.test, [case.test, *case.clients]))
     trace = run(FCSG(0.1), case)
     assert_same_run(trace, play("reference", FCSG(0.1), case, PLAN))
     assert "client_average_precision" in trace.rows[-1]
@@ -123,7 +124,7 @@ def snapshots_of(folder):
         def save(progress, name=name):
             checkpoint.save(folder / name / str(progress.done), progress.snapshot())
 
-        run(SETTINGS[name], nested_quadratic(clients=5), on_round=save)
+        run(SETTINGS[name], nested_quadratic(clients=5), callbacks=[save])
 
 
 def goes_on_from(folder):
@@ -155,7 +156,7 @@ def leader_stops():
             raise FedcsoError("enough")
 
     with pytest.raises(Stopped if ranks.follows() else FedcsoError):
-        run(FCSG(0.1), nested_quadratic(), on_round=stop)
+        run(FCSG(0.1), nested_quadratic(), callbacks=[stop])
     # And all are ready for another.
     assert_same_run(run(FCSG(0.1), nested_quadratic()), play("reference", FCSG(0.1), nested_quadratic(), PLAN))
 

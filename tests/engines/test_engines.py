@@ -1,9 +1,7 @@
 """The three ways to play a round: what they do when numbers break, and how one of them is chosen."""
 
-import inspect
 import sys
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import pytest
 import torch
@@ -12,16 +10,19 @@ from hypothesis import strategies as st
 from torch import nn
 
 from fedcso.algorithms import FCSG, FCSGM, Scaffold
-from fedcso.core.errors import FedcsoError, InvalidValue, NonFinite
+from fedcso.core.errors import FedcsoError, InvalidValue, NonFinite, UnknownName
 from fedcso.core.estimator import Estimator
 from fedcso.core.plan import Plan
+from fedcso.core.task import Task
 from fedcso.core.tree import is_finite
-from fedcso.engines import simulation, stacked, threads
+from fedcso.engines import run, run_grid, simulation, stacked, threads
 from fedcso.engines.client import DRAW_AHEAD
+from fedcso.engines.engine import Engine
 from fedcso.engines.job import Job
-from fedcso.engines.loop import drive, only
+from fedcso.engines.loop import drive
 from fedcso.engines.reference import ClientByClient
-from fedcso.engines.stacked import Stacked, run_grid
+from fedcso.engines.stacked import Stacked
+from fedcso.estimators.plain import plain
 from fedcso.problems import Classification, InvariantLogistic, NestedQuadratic
 from tests.helpers import (
     CASES,
@@ -57,7 +58,7 @@ def test_the_order_in_which_clients_are_computed_does_not_matter():
         return reversed([function(item) for item in reversed(items)])
 
     case = nested_quadratic()
-    job = Job(FCSGM(0.1, 0.3), case.problem, case.clients, PLAN)
+    job = Job(FCSGM(0.1, 0.3), case, PLAN)
     expected = play("reference", job.algorithm, case, PLAN)
     assert_same_run(only(drive(ClientByClient(job, backwards))), expected, tolerance=0.0)
 
@@ -119,7 +120,7 @@ def test_single_precision_stays_single_precision(engine):
 def test_schedules_may_vary_in_a_grid():
     case = nested_quadratic()
     variants = [FCSG(lambda t: 0.1 / (1 + t)), FCSG(lambda t: 0.2 / (1 + t)), FCSG(0.05)]
-    grid = run_grid(variants, case.problem, case.clients, PLAN)
+    grid = run_grid(variants, case, PLAN)
     for setting, (trace,) in zip(variants, grid, strict=True):
         assert_same_run(trace, play("reference", setting, case, PLAN))
 
@@ -127,14 +128,14 @@ def test_schedules_may_vary_in_a_grid():
 def test_whole_numbers_count_as_real_ones_in_a_grid():
     case = nested_quadratic()
     variants = [FCSGM(0.1, momentum=1), FCSGM(0.1, momentum=0.5)]
-    grid = run_grid(variants, case.problem, case.clients, PLAN)
+    grid = run_grid(variants, case, PLAN)
     for setting, (trace,) in zip(variants, grid, strict=True):
         assert_same_run(trace, play("reference", setting, case, PLAN))
 
 
 def test_all_settings_of_a_grid_see_the_same_samples():
     case = nested_quadratic()
-    (one,), (same,), (other,) = run_grid([FCSG(0.1), FCSG(0.1), FCSG(0.2)], case.problem, case.clients, PLAN)
+    (one,), (same,), (other,) = run_grid([FCSG(0.1), FCSG(0.1), FCSG(0.2)], case, PLAN)
     assert_same_run(same, one, tolerance=0.0)
     assert gap(other.last, one.last) > CLEARLY
 
@@ -142,7 +143,7 @@ def test_all_settings_of_a_grid_see_the_same_samples():
 def test_a_diverging_setting_ends_alone():
     case = nested_quadratic()
     fine, wild = [FCSG(0.1), FCSG(0.05)], FCSG(1e100)
-    (first,), (broken,), (last,) = run_grid([fine[0], wild, fine[1]], case.problem, case.clients, PLAN)
+    (first,), (broken,), (last,) = run_grid([fine[0], wild, fine[1]], case, PLAN)
     for setting, trace in zip(fine, (first, last), strict=True):
         assert trace.failure is None
         assert_same_run(trace, play("reference", setting, case, PLAN))
@@ -158,10 +159,9 @@ def test_a_grid_ends_early_if_all_its_settings_diverge():
     case, seen = nested_quadratic(), []
     grid = run_grid(
         [FCSG(1e100), FCSG(1e110)],
-        case.problem,
-        case.clients,
+        case,
         replace(PLAN, rounds=50),
-        on_round=lambda progress: seen.append(progress.done),
+        callbacks=[lambda progress: seen.append(progress.done)],
     )
     assert all(trace.failure for (trace,) in grid)
     assert len(seen) < 50
@@ -170,7 +170,7 @@ def test_a_grid_ends_early_if_all_its_settings_diverge():
 def test_an_interrupted_grid_goes_on_to_the_last_bit():
     case, snapshots = nested_quadratic(), []
     arguments = [FCSG(0.1), FCSG(1e40), FCSG(0.05)], case.problem, case.clients, replace(PLAN, rounds=6)
-    whole = run_grid(*arguments, seeds=[0, 1], on_round=lambda progress: snapshots.append(progress.snapshot()))
+    whole = run_grid(*arguments, seeds=[0, 1], callbacks=[lambda progress: snapshots.append(progress.snapshot())])
     resumed = run_grid(*arguments, seeds=[0, 1], start=snapshots[3])
     assert [[str(trace.failure) for trace in row] for row in resumed] == [
         [str(trace.failure) for trace in row] for row in whole
@@ -261,7 +261,7 @@ def test_nobody_left_is_an_error_that_says_so(engine):
 def test_a_setting_of_a_grid_may_be_left_with_nobody():
     case = Case(Clock(), clients=[float(BREAKS_AT)] * 2)
     plan = replace(CLOCK_PLAN, on_nonfinite="drop")
-    (slow,), (fast,) = run_grid([FCSG(0.1), TICK], case.problem, case.clients, plan)
+    (slow,), (fast,) = run_grid([FCSG(0.1), TICK], case, plan)
     assert slow.failure is None
     assert abs(float(slow.last) - 0.1 * plan.total_steps) < TOLERANCE
     assert "every participating client was dropped" in str(fast.failure)
@@ -274,29 +274,33 @@ def test_a_setting_of_a_grid_may_be_left_with_nobody():
 class LooksAtValues(NestedQuadratic):
     """A forward pass that branches on a number, which can't be done for many clients at once."""
 
-    broadcasts: ClassVar[bool] = False
+    broadcasts = False
 
     def outer(self, y, xi):
         losses = super().outer(y, xi)
         return losses if losses.sum() >= 0 else -losses
 
 
+def chosen(case: Case, estimator: Estimator = plain) -> Engine:
+    return simulation.choose(Job(SETTINGS["FCSG"], case, PLAN, estimator=estimator))
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_small_models_are_stacked(name):
     case = CASES[name]
-    assert simulation.choose(SETTINGS["FCSG"], case.problem, case.clients) == "stacked"
+    assert chosen(case) is stacked.ENGINE
 
 
 def test_large_models_get_threads():
     inputs = simulation.STACK_AT_MOST
     case = classification(features=inputs)
     large = Classification(nn.Linear(inputs, 3, dtype=torch.float64))
-    assert simulation.choose(SETTINGS["FCSG"], large, case.clients) == "threads"
+    assert chosen(Task(large, case.clients)) is threads.ENGINE
 
 
 def test_what_can_not_be_batched_gets_threads():
     problem = LooksAtValues()
-    assert simulation.choose(SETTINGS["FCSG"], problem, problem.centres(2)) == "threads"
+    assert chosen(Task(problem, problem.centres(2))) is threads.ENGINE
 
 
 def test_an_estimator_that_can_not_be_batched_gets_threads():
@@ -306,44 +310,37 @@ def test_an_estimator_that_can_not_be_batched_gets_threads():
         return losses if losses.sum() >= 0 else -losses
 
     case = nested_quadratic()
-    assert simulation.choose(SETTINGS["FCSG"], case.problem, case.clients, looks_at_values) == "threads"
-    assert simulation.choose(SETTINGS["FCSG"], case.problem, case.clients, differentiated) == "stacked"
+    assert chosen(case, looks_at_values) is threads.ENGINE
+    assert chosen(case, differentiated) is stacked.ENGINE
 
 
-def engine_of(execution: str, case: Case) -> type:
+def engine_of(engine: str, case: Case) -> type:
     """Which rounds a simulation really plays."""
     seen = []
-    simulation.run(
+    run(
         FCSG(0.1),
-        case.problem,
-        case.clients,
+        case,
         Plan(rounds=1, local_steps=1),
-        on_round=lambda progress: seen.append(type(progress.rounds)),
-        execution=execution,
+        callbacks=[lambda progress: seen.append(type(progress.rounds))],
+        engine=engine,
     )
     return seen[0]
 
 
 def test_the_choice_can_be_forced():
     small = nested_quadratic()
-    assert engine_of("auto", small) is Stacked
+    assert engine_of("simulation", small) is Stacked
     assert engine_of("stacked", small) is Stacked
     assert engine_of("threads", small) is ClientByClient
 
 
-def test_an_unknown_execution_is_refused():
-    with pytest.raises(InvalidValue, match=r"execution = 'gpu'.*'auto', 'stacked', 'threads'"):
+def test_an_unknown_engine_is_refused():
+    with pytest.raises(UnknownName, match=r"unknown engine 'gpu'.*simulation"):
         engine_of("gpu", nested_quadratic())
 
 
-@pytest.mark.parametrize("execution", ["auto", "stacked", "threads"])
-def test_a_simulation_is_the_run_it_simulates(execution):
+@pytest.mark.parametrize("engine", ["simulation", "stacked", "threads"])
+def test_a_simulation_is_the_run_it_simulates(engine):
     case = invariant_logistic()
-    trace = simulation.run(FCSGM(0.1, 0.3), case.problem, case.clients, PLAN, 5, test=case.test, execution=execution)
+    trace = run(FCSGM(0.1, 0.3), case, PLAN, 5, engine=engine)
     assert_same_run(trace, play("reference", FCSGM(0.1, 0.3), case, PLAN, 5))
-
-
-def test_every_engine_takes_the_same_arguments():
-    expected = list(inspect.signature(ENGINES["reference"]).parameters)
-    for run in (stacked.run, threads.run, simulation.run):
-        assert list(inspect.signature(run).parameters)[: len(expected)] == expected

@@ -84,7 +84,7 @@ def test_a_checkpoint_holds_states_from_a_file(tmp_path, monkeypatch):
     def save(progress):
         checkpoint.save(tmp_path / str(progress.done), progress.snapshot())
 
-    play("reference", Scaffold(0.1), case, plan, on_round=save)
+    play("reference", Scaffold(0.1), case, plan, callbacks=[save])
     for done in range(1, plan.rounds):
         start = checkpoint.newest(tmp_path / str(done))
         assert all(isinstance(saved, Parked) for saved in start.state["local"].values())

@@ -1,8 +1,7 @@
 """What is the same for all engines: evaluation between rounds, iterates to report, going on, refusing."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,9 +9,11 @@ import torch
 from fedcso.algorithms import BSGD, FCSG, FCSGM, BSpiderBoost
 from fedcso.core.errors import InvalidValue
 from fedcso.core.estimator import Estimator
+from fedcso.core.judge import Judge
 from fedcso.core.plan import Plan
 from fedcso.engines.job import Job
 from fedcso.problems import InvariantLogistic
+from fedcso.problems.invariant_logistic import measure_accuracy
 from tests.helpers import (
     ENGINES,
     Case,
@@ -92,14 +93,9 @@ def test_costs_in_rows_grow_to_those_of_the_run(engine):
 
 def models_of(engine, algorithm, case, plan) -> tuple:
     """The trace of a run and all models it went through, the start included."""
-    models = [Job(algorithm, case.problem, case.clients, plan).start()]
-    trace = play(engine, algorithm, case, plan, on_round=lambda now: models.append(now.traces[0].last))
+    models = [Job(algorithm, case, plan).start()]
+    trace = play(engine, algorithm, case, plan, callbacks=[lambda now: models.append(now.traces[0].last)])
     return trace, models
-
-
-@dataclass(frozen=True)
-class ByAccuracy(InvariantLogistic):
-    select: ClassVar[str] = "accuracy"
 
 
 @every_engine
@@ -114,10 +110,11 @@ def test_best_is_the_model_of_least_loss(engine):
 
 
 @every_engine
-def test_best_is_the_first_model_of_highest_accuracy_if_the_problem_says_so(engine):
-    problem = ByAccuracy(dimension=3, dtype=torch.float64)
+def test_best_is_the_first_model_of_highest_accuracy_if_the_judge_says_so(engine):
+    problem = InvariantLogistic(dimension=3, dtype=torch.float64)
     sources = problem.clients(4)
-    case = Case(problem, sources, problem.test_points(sources, number=30))
+    judge = Judge(measure_accuracy, select="accuracy", broadcasts=True)
+    case = Case(problem, sources, problem.test_points(sources, number=30), judge=judge)
     trace, models = models_of(engine, FCSG(0.5), case, Plan(rounds=8, local_steps=1, inner_batch=1))
     accuracies = trace.column("accuracy")
     assert_close(trace.best, models[accuracies.index(max(accuracies))], tolerance=0.0)
@@ -125,7 +122,7 @@ def test_best_is_the_first_model_of_highest_accuracy_if_the_problem_says_so(engi
 
 @every_engine
 def test_best_is_by_train_loss_if_nothing_else_is_known(engine):
-    case = classification()._replace(test=None)
+    case = replace(classification(), test=None)
     trace, models = models_of(engine, FCSG(0.5), case, Plan(rounds=8, local_steps=1))
     losses = trace.column("train_loss")
     assert_close(trace.best, models[losses.index(min(losses[1:]))], tolerance=0.0)
@@ -140,7 +137,7 @@ def test_last_is_the_model_after_the_last_round(engine):
 
 def test_the_output_step_is_uniform():
     case, plan, seeds = nested_quadratic(), Plan(rounds=2, local_steps=3), 1200
-    steps = [Job(FCSG(), case.problem, case.clients, plan, seed).output_step() for seed in range(seeds)]
+    steps = [Job(FCSG(), case, plan, seed).output_step() for seed in range(seeds)]
     p = 1 / plan.total_steps
     for t in range(plan.total_steps):
         assert abs(steps.count(t) - seeds * p) < 4 * math.sqrt(seeds * p * (1 - p))
@@ -153,7 +150,7 @@ def test_output_is_the_average_of_the_clients_in_the_middle_of_a_round(engine):
     case, plan = nested_quadratic(), Plan(rounds=1, local_steps=6)
     for seed in range(4):
         trace = play(engine, FCSG(0.1), case, plan, seed)
-        t = Job(FCSG(0.1), case.problem, case.clients, plan, seed).output_step()
+        t = Job(FCSG(0.1), case, plan, seed).output_step()
         cut_off = FCSG(lambda step, t=t: 0.1 if step <= t else 1e-300)
         assert_close(trace.output, play(engine, cut_off, case, plan, seed).last)
 
@@ -161,7 +158,7 @@ def test_output_is_the_average_of_the_clients_in_the_middle_of_a_round(engine):
 def test_the_start_lies_in_the_set():
     case = in_ball()
     for seed in range(5):
-        start = Job(FCSG(), case.problem, case.clients, Plan(), seed).start()
+        start = Job(FCSG(), case, Plan(), seed).start()
         assert start.norm() <= case.problem.radius * (1 + 1e-15)
 
 
@@ -171,14 +168,14 @@ def test_the_start_lies_in_the_set():
 @every_engine
 def test_progress_is_told_after_every_round(engine):
     seen = []
-    play(engine, FCSG(0.1), nested_quadratic(), Plan(rounds=3), on_round=lambda now: seen.append(now.done))
+    play(engine, FCSG(0.1), nested_quadratic(), Plan(rounds=3), callbacks=[lambda now: seen.append(now.done)])
     assert seen == [1, 2, 3]
 
 
 @every_engine
 def test_a_snapshot_may_be_gone_on_from_more_than_once(engine):
     case, plan, snapshots = nested_quadratic(), Plan(rounds=4, local_steps=2), []
-    whole = play(engine, FCSGM(0.1), case, plan, on_round=lambda progress: snapshots.append(progress.snapshot()))
+    whole = play(engine, FCSGM(0.1), case, plan, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
     for _ in range(2):
         assert_same_run(play(engine, FCSGM(0.1), case, plan, start=snapshots[1]), whole, tolerance=0.0)
 
@@ -191,7 +188,7 @@ def test_a_snapshot_does_not_move_with_the_run(engine):
         FCSGM(0.1),
         nested_quadratic(),
         Plan(rounds=4, local_steps=2),
-        on_round=lambda progress: snapshots.append(progress.snapshot()),
+        callbacks=[lambda progress: snapshots.append(progress.snapshot())],
     )
     for done, snapshot in enumerate(snapshots, start=1):
         (trace,) = snapshot.traces
@@ -202,7 +199,7 @@ def test_a_snapshot_does_not_move_with_the_run(engine):
 @every_engine
 def test_a_finished_run_has_nothing_left_to_do(engine):
     case, plan, snapshots = nested_quadratic(), Plan(rounds=2, local_steps=2), []
-    whole = play(engine, FCSGM(0.1), case, plan, on_round=lambda progress: snapshots.append(progress.snapshot()))
+    whole = play(engine, FCSGM(0.1), case, plan, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
     assert_same_run(play(engine, FCSGM(0.1), case, plan, start=snapshots[-1]), whole, tolerance=0.0)
 
 
@@ -227,7 +224,7 @@ def test_more_participants_than_clients_are_refused(engine):
 @every_engine
 def test_a_run_without_clients_is_refused(engine):
     with pytest.raises(InvalidValue, match=r"clients = 0.*at least one"):
-        play(engine, FCSG(), nested_quadratic()._replace(clients=[]), Plan())
+        play(engine, FCSG(), replace(nested_quadratic(), clients=[]), Plan())
 
 
 @pytest.mark.parametrize("seed", [-1, 0.5, "one"])
@@ -239,13 +236,13 @@ def test_a_seed_is_a_whole_number(engine, seed):
 
 def test_clients_may_count_by_size():
     case = classification(sizes=(2, 6))
-    by_size = Job(FCSG(), case.problem, case.clients, Plan(weights="size"))
-    alike = Job(FCSG(), case.problem, case.clients, Plan(weights="uniform"))
+    by_size = Job(FCSG(), case, Plan(weights="size"))
+    alike = Job(FCSG(), case, Plan(weights="uniform"))
     assert by_size.weights([0, 1]) == [2, 6]
     assert alike.weights([0, 1]) == [1, 1]
 
 
 def test_a_distribution_has_no_size():
     for case in (nested_quadratic(clients=2), invariant_logistic(clients=2)):
-        job = Job(FCSG(), case.problem, case.clients, Plan(weights="size"))
+        job = Job(FCSG(), case, Plan(weights="size"))
         assert job.weights([0, 1]) == [1, 1]

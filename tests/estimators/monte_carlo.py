@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import torch
 
-from fedcso.core.estimator import Estimator, Oracle
+from fedcso.core.estimator import Estimator
+from fedcso.core.oracle import Oracle
 from fedcso.core.problem import Problem
 from fedcso.core.streams import stream
 from tests.helpers import nested_quadratic, standard_error

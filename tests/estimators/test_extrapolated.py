@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from fedcso.core.errors import FedcsoError, InvalidValue
-from fedcso.core.estimator import plain
 from fedcso.core.problem import Batch, steps_of
 from fedcso.core.streams import stream
-from fedcso.estimators import extrapolated
+from fedcso.estimators.extrapolated import extrapolated
+from fedcso.estimators.plain import plain
 from fedcso.problems import InvariantLogistic
 from tests.estimators.monte_carlo import CASE, TRUTH, X, estimates
 from tests.helpers import assert_close

@@ -7,8 +7,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from fedcso.algorithms import FCSG
+from fedcso.core.task import Task
 from fedcso.core.trace import Trace
-from fedcso.engines import stacked
+from fedcso.engines import run_grid
 from fedcso.experiments import EXPERIMENTS, table1, table1_pictures
 from fedcso.experiments import table1_runs as runs
 from fedcso.experiments.complexity import Reached
@@ -65,7 +66,7 @@ def played(where, method, share):
     config = table1.settings(False) | {"seeds": [0, 1, 2], "theory": {where: [share]}}
     prescribed = runs.by_theory(config)[Cell(where, method, share)]
     unit, (problem, clients) = prescribed.unit, prescribed.instance[:2]
-    (traces,) = stacked.run_grid(unit.algorithms, problem, clients, unit.plan, unit.seeds)
+    (traces,) = run_grid(unit.algorithms, Task(problem, clients), unit.plan, unit.seeds)
     return prescribed, traces
 
 

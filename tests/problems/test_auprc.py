@@ -10,7 +10,8 @@ from torch import nn
 
 from fedcso.algorithms import FCSG, FCSGM, SOAP, SOX, AccFCSGM, LocalSCGD, Scaffold
 from fedcso.core.errors import FedcsoError, InvalidValue
-from fedcso.core.estimator import Oracle, sample
+from fedcso.core.estimator import sample
+from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Batch, steps_of
 from fedcso.core.streams import stream
@@ -18,8 +19,9 @@ from fedcso.core.tree import is_finite
 from fedcso.datasets import Examples
 from fedcso.engines import simulation
 from fedcso.engines.job import Job
+from fedcso.estimators.plain import plain
 from fedcso.problems.auprc import AUPRC, Positives, auprc
-from fedcso.problems.scores import Scores
+from fedcso.problems.scores import Scores, ranking_judge
 from tests import transcription as literal
 from tests.helpers import CLEARLY, Case, assert_close, assert_same_run, finite_difference, gap, play
 from tests.rare import (
@@ -67,7 +69,7 @@ def on_scores(positive: float, others: list[float], labels: list[int], dtype=tor
     pick = torch.eye(1 + len(others), dtype=dtype)
     batch = Batch(Positives(torch.tensor([0]), pick[:1]), Examples(pick[None, 1:], torch.tensor([labels])))
     x = {"weight": torch.tensor([[positive, *others]], dtype=dtype)}
-    value, gradient = Oracle(problem).value_and_grad(x, batch)
+    value, gradient = Oracle(problem, plain).value_and_grad(x, batch)
     (y,) = problem.inner(x, *batch)
     return y.tolist(), value.item(), gradient["weight"].flatten()
 
@@ -112,7 +114,7 @@ def test_values_are_sums_over_the_inner_samples_of_each_positive(options):
 def test_the_gradient_is_the_one_by_hand_and_that_of_finite_differences(options):
     problem = a_problem(**options)
     batch = a_batch(problem)
-    oracle = Oracle(problem)
+    oracle = Oracle(problem, plain)
     gradient = as_vector(oracle.grad(as_model(X), batch))
     assert gradient.norm() > CLEARLY
     assert_close(gradient, auprc_gradient(problem, X, batch))
@@ -135,7 +137,7 @@ def test_with_all_data_as_inner_samples_it_is_minus_the_surrogate_precision(opti
             above += loss
             above_and_positive += loss if DATA.labels[j] == 1 else 0.0
         precisions.append(above_and_positive / above)
-    objective = Oracle(problem).value(as_model(X), Batch(xi, eta))
+    objective = Oracle(problem, plain).value(as_model(X), Batch(xi, eta))
     assert objective.item() == pytest.approx(-sum(precisions) / len(precisions), rel=1e-12)
 
 
@@ -205,7 +207,7 @@ def test_a_gradient_needs_one_pass_over_as_many_examples_as_were_drawn(shared, r
     problem = AUPRC(Scores(Counting()), shared=shared)
     batch = a_batch(problem, b=4, m=6)
     Counting.passes.clear()
-    Oracle(problem).grad(problem.init(stream(0, 0, 0)), batch)
+    Oracle(problem, plain).grad(problem.init(stream(0, 0, 0)), batch)
     assert Counting.passes == [rows]
 
 
@@ -213,7 +215,7 @@ def test_a_shared_inner_batch_gives_what_the_same_samples_give_each_by_itself():
     batch = a_batch(a_problem())
     assert batch.eta.labels.shape == (1, 5)
     repeated = Batch(batch.xi, Examples(*(leaf.expand(3, *leaf.shape[1:]) for leaf in batch.eta)))
-    one = Oracle(a_problem()).value_and_grad(as_model(X), batch)
+    one = Oracle(a_problem(), plain).value_and_grad(as_model(X), batch)
     assert_close(one, Oracle(a_problem(shared=False)).value_and_grad(as_model(X), repeated))
 
 
@@ -343,7 +345,7 @@ def assert_engines_agree(algorithm, case, plan):
 def test_engines_agree(algorithm, how):
     case, plan = auprc_case(shared=how != "two by size"), PLANS[how]
     trace = assert_engines_agree(algorithm, case, plan)
-    assert gap(trace.last, Job(algorithm, *case[:2], plan).start()) > CLEARLY
+    assert gap(trace.last, Job(algorithm, case, plan).start()) > CLEARLY
 
 
 @pytest.mark.parametrize("first", [False, True], ids=["at the end", "in front"])
@@ -367,7 +369,7 @@ def test_a_site_without_positives_does_not_hinder_the_choice_of_an_engine(first)
 def test_fcsg_m_is_algorithm_1_with_gradients_by_hand():
     case, alpha, beta = auprc_case(), 0.3, 0.4
     plan = Plan(rounds=3, local_steps=2, outer_batch=2, inner_batch=3)
-    job = Job(FCSGM(alpha, beta), case.problem, case.clients, plan)
+    job = Job(FCSGM(alpha, beta), case, plan)
 
     def gradient(x, batch):
         return auprc_gradient(case.problem, x, batch)
@@ -391,7 +393,8 @@ def test_descent_on_it_ranks_positives_higher():
         def init(self, rng):
             return as_model(torch.tensor([-1.0, 0.0, 0.0, 0.0], dtype=torch.float64))
 
-    case = Case(Wrong(Scores(linear())), [examples(40) for _ in range(3)], examples(200))
+    scores = Scores(linear())
+    case = Case(Wrong(scores), [examples(40) for _ in range(3)], examples(200), judge=ranking_judge(scores))
     plan = Plan(rounds=10, local_steps=10, outer_batch=4, inner_batch=10, evaluate_every=10)
     precision = play("stacked", FCSG(1.0), case, plan).column("average_precision")
     assert precision[0] < 0.2

@@ -7,7 +7,7 @@ import torch
 
 from fedcso.algorithms import FCSG, FCSGM, FedAvg, Scaffold
 from fedcso.core.errors import InvalidValue
-from fedcso.core.estimator import Oracle
+from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Batch
 from fedcso.core.streams import stream

@@ -8,11 +8,13 @@ import torch.nn.functional as F
 from torch import nn
 
 from fedcso.core.errors import FedcsoError
-from fedcso.core.estimator import Oracle, sample
+from fedcso.core.estimator import sample
+from fedcso.core.oracle import Oracle
 from fedcso.core.problem import steps_of
 from fedcso.core.streams import stream
 from fedcso.datasets import Examples
 from fedcso.datasets.examples import pooled
+from fedcso.estimators.plain import plain
 from fedcso.problems.classification import Classification
 from tests import transcription as literal
 from tests.helpers import assert_close, classification
@@ -29,12 +31,12 @@ def a_batch(b: int = 5):
 def test_the_loss_is_cross_entropy():
     batch = a_batch()
     logits = batch.xi.inputs @ X["weight"].T + X["bias"]
-    assert_close(Oracle(CASE.problem).value(X, batch), F.cross_entropy(logits, batch.xi.labels))
+    assert_close(Oracle(CASE.problem, plain).value(X, batch), F.cross_entropy(logits, batch.xi.labels))
 
 
 def test_the_gradient_is_the_ordinary_one():
     batch = a_batch()
-    gradient = Oracle(CASE.problem).grad(X, batch)
+    gradient = Oracle(CASE.problem, plain).grad(X, batch)
     assert_close(literal.as_matrix(gradient), literal.softmax_gradient(literal.as_matrix(X), batch))
 
 

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from fedcso.core.errors import InvalidValue
-from fedcso.core.estimator import Oracle
+from fedcso.core.oracle import Oracle
 from fedcso.core.problem import Batch
 from fedcso.core.streams import stream
 from fedcso.problems.cross_entropy import CrossEntropy, cross_entropy

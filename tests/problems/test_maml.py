@@ -9,13 +9,16 @@ from torch import nn
 
 from fedcso.algorithms import MOML
 from fedcso.core.errors import FedcsoError, InvalidValue
-from fedcso.core.estimator import Oracle, sample
+from fedcso.core.estimator import sample
+from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Batch, steps_of
 from fedcso.core.streams import stream
+from fedcso.core.task import Task
 from fedcso.core.tree import index, leaves, map_leaves, nbytes
 from fedcso.core.workers import pool
-from fedcso.engines import reference, simulation, threads
+from fedcso.engines import simulation
+from fedcso.estimators.plain import plain
 from fedcso.models.conv4 import Conv4
 from fedcso.problems.few_shot_tasks import Classes, Query, fixed
 from fedcso.problems.maml import MAML
@@ -117,12 +120,12 @@ def test_the_meta_gradient_is_that_of_the_adapted_loss(steps):
     """Against finite differences of F̂ itself, along random directions."""
     problem = maml(inner_steps=steps)
     x, batch = in_double(problem.init(stream(0, 0, 0)), drawn(problem, b=2, m=2))
-    gradient = Oracle(problem).grad(x, batch)
+    gradient = Oracle(problem, plain).grad(x, batch)
     rng, step = torch.Generator().manual_seed(1), 1e-5
     for _ in range(5):
         along = map_leaves(lambda leaf: torch.randn(leaf.shape, generator=rng, dtype=leaf.dtype), x)
         ahead, behind = (
-            Oracle(problem).value(map_leaves(lambda p, d, s=sign: p + s * step * d, x, along), batch).item()
+            Oracle(problem, plain).value(map_leaves(lambda p, d, s=sign: p + s * step * d, x, along), batch).item()
             for sign in (1, -1)
         )
         slope = sum((g * d).sum() for g, d in zip(leaves(gradient), leaves(along), strict=True))
@@ -133,22 +136,22 @@ def test_the_meta_gradient_is_that_of_the_adapted_loss(steps):
 def test_the_cheap_way_is_the_same_as_differentiating_through_the_adaptation(steps):
     problem = maml(inner_steps=steps)
     x, batch = in_double(problem.init(stream(0, 0, 0)), drawn(problem, b=3, m=2))
-    assert_close(Oracle(problem).grad(x, batch), Oracle(problem, differentiated).grad(x, batch))
+    assert_close(Oracle(problem, plain).grad(x, batch), Oracle(problem, differentiated).grad(x, batch))
 
 
 def test_first_order_is_another_direction_and_named_so():
     exact, cheap = maml(), maml(first_order=True)
     x, batch = in_double(exact.init(stream(0, 0, 0)), drawn(exact, b=2, m=2))
-    assert gap(Oracle(exact).grad(x, batch), Oracle(cheap).grad(x, batch)) > 1e-3
-    assert_close(Oracle(exact).value(x, batch), Oracle(cheap).value(x, batch))
-    assert_close(Oracle(cheap).grad(x, batch), Oracle(cheap, differentiated).grad(x, batch))
+    assert gap(Oracle(exact, plain).grad(x, batch), Oracle(cheap, plain).grad(x, batch)) > 1e-3
+    assert_close(Oracle(exact, plain).value(x, batch), Oracle(cheap, plain).value(x, batch))
+    assert_close(Oracle(cheap, plain).grad(x, batch), Oracle(cheap, differentiated).grad(x, batch))
 
 
 def test_moml_tracks_an_adapted_model_for_each_task():
     """Two steps of its docstring, with Hessians by autograd: z = (1/b) Σ_i (I − λ∇²L_i(x)) ∇L_i(y_i)."""
     problem, method = maml(), MOML(learning_rate=0.1, tracking=0.4, momentum=0.3)
     held = fixed(2, WAYS, classes(), stream(0, 0, 0))
-    oracle = Oracle(problem)
+    oracle = Oracle(problem, plain)
     oracle.outer_count = 2
     x, first = in_double(problem.init(stream(0, 0, 0)), drawn(problem, b=3, m=2, data=held))
     _, second = in_double(x, drawn(problem, b=3, m=2, data=held, seed=1))
@@ -214,7 +217,11 @@ def test_memory_does_not_grow_with_the_number_of_tasks(steps, first_order):
     problem = MAML(Conv4(WAYS, filters=4), ways=WAYS, queries=2, inner_steps=steps, first_order=first_order)
     x, held = problem.init(stream(0, 0, 0)), few_characters().train
     one, four = (drawn(problem, b, m=1, data=held) for b in (1, 4))
-    assert most_kept(lambda: Oracle(problem).grad(x, four)) == most_kept(lambda: Oracle(problem).grad(x, one)) > 0
+    assert (
+        most_kept(lambda: Oracle(problem, plain).grad(x, four))
+        == most_kept(lambda: Oracle(problem, plain).grad(x, one))
+        > 0
+    )
     ordinary = Oracle(problem, differentiated)
     assert most_kept(lambda: ordinary.grad(x, four)) > 3 * most_kept(lambda: ordinary.grad(x, one))
 
@@ -231,8 +238,8 @@ def test_engines_agree(algorithm):
     if not algorithm.stacks:  # keeps a model for each task
         clients = [fixed(3, WAYS, images, stream(0, n, 0)) for n, images in enumerate(clients)]
     test = problem.episodes(classes(), 5, 2, stream(1, 0, 0))
-    one = reference.run(algorithm, problem, clients, PLAN, test=test)
-    other = threads.run(algorithm, problem, clients, PLAN, test=test)
+    one = run(algorithm, Task(problem, clients, test=test), PLAN, engine="reference")
+    other = run(algorithm, Task(problem, clients, test=test), PLAN, engine="threads")
     assert gap(one.shared, other.shared) == 0
     assert one.rows[-1]["accuracy"] == other.rows[-1]["accuracy"]
     assert gap(one.last, problem.init(stream(0, -2, 0))) > 0
@@ -319,7 +326,9 @@ def test_meta_training_helps():
     images = ((prototypes ^ flips) * 255).to(torch.uint8)
     test = problem.episodes(images[9:], 20, 1, stream(0, 5, 0))
     plan = Plan(rounds=3, local_steps=5, outer_batch=2, inner_batch=1, evaluate_every=3)
-    trace = threads.run(SETTINGS["FCSG-M"], problem, [images[:3], images[3:6], images[6:9]], plan, test=test)
+    trace = run(
+        SETTINGS["FCSG-M"], Task(problem, [images[:3], images[3:6], images[6:9]], test=test), plan, engine="threads"
+    )
     assert trace.rows[-1]["loss"] < trace.rows[0]["loss"]
 
 

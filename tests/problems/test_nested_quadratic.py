@@ -77,7 +77,7 @@ def test_fcsg_comes_near_the_optimum_of_the_biased_objective():
         FCSG(0.02),
         Case(PROBLEM, CENTRES),
         plan,
-        on_round=lambda now: models.append(now.traces[0].last),
+        callbacks=[lambda now: models.append(now.traces[0].last)],
     )
     late = torch.stack(models[100:]).mean(0)
     _, at_zero = PROBLEM.exact(torch.zeros_like(X), CENTRES, [1.0] * 3)

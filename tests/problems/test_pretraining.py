@@ -8,7 +8,6 @@ from fedcso.algorithms import FedAvg
 from fedcso.core.plan import Plan
 from fedcso.core.streams import stream
 from fedcso.core.tree import map_leaves
-from fedcso.engines import threads
 from fedcso.models.conv4 import Conv4
 from fedcso.problems import MAML, PROBLEMS
 from tests.command_line import read_csv, run, without_drawing
@@ -77,7 +76,7 @@ def test_fedavg_learns_to_tell_the_characters_apart(characters):
         inputs, labels = (torch.cat(column) for column in zip(*everything, strict=True))
         losses.append(F.cross_entropy(task.problem.network.apply(report.last, inputs), labels).item())
 
-    threads.run(FedAvg(0.5), task.problem, task.clients, plan, on_round=keep)
+    run(FedAvg(0.5), task, plan, callbacks=[keep], engine="threads")
     assert losses[-1] < losses[0] < torch.tensor(8.0).log()  # from zero, all eight are equally likely
 
 

@@ -10,9 +10,9 @@ from fedcso.core.costs import Costs
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.plan import Plan
 from fedcso.core.task import Task
+from fedcso.engines import run_grid
 from fedcso.engines.job import Job
-from fedcso.engines.stacked import run_grid
-from fedcso.estimators import rt_mlmc
+from fedcso.estimators.mlmc import rt_mlmc
 from fedcso.runs.study import Unit, parts
 from fedcso.theory import adaptive
 from fedcso.theory.diagnosis import Diagnosis, Magnitude, Size
@@ -46,7 +46,7 @@ def test_looking_does_not_change_the_run_but_costs(engine):
 
 def test_bias_and_noise_are_those_of_the_model_and_of_a_round():
     trace = play("reference", FCSG(0.1), CASE, PLAN)
-    start = Job(FCSG(0.1), CASE.problem, CASE.clients, PLAN).start()
+    start = Job(FCSG(0.1), CASE, PLAN).start()
     truth = float(CASE.problem.bias(start, PLAN.inner_batch).norm())
     row = trace.rows[0]
     assert abs(row["bias"] - truth) < 2.5 * row["bias_interval"]
@@ -111,7 +111,7 @@ def test_the_samples_of_every_round_are_counted_with_its_own_m(engine):
 @every_engine
 def test_an_interrupted_run_goes_on_with_its_m(engine):
     snapshots = []
-    whole = play(engine, FCSG(0.05), CASE, ADAPTIVE, on_round=lambda progress: snapshots.append(progress.snapshot()))
+    whole = play(engine, FCSG(0.05), CASE, ADAPTIVE, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
     middle = snapshots[10]
     assert middle.traces[0].rows[-1]["round"] == 11
     assert "inner_batch" not in middle.traces[0].rows[-1]  # it stands in an earlier one
@@ -120,7 +120,7 @@ def test_an_interrupted_run_goes_on_with_its_m(engine):
 
 def test_runs_with_an_m_of_their_own_are_played_one_by_one():
     with pytest.raises(FedcsoError, match="one by one"):
-        run_grid([FCSG(0.1)], CASE.problem, CASE.clients, ADAPTIVE, [0, 1])
+        run_grid([FCSG(0.1)], CASE, ADAPTIVE, [0, 1])
     unit = Unit("FCSG", Task(CASE.problem, CASE.clients), ADAPTIVE, [FCSG(0.1)], [0, 1])
     assert len(parts(unit)) == 2
     assert len(parts(replace(unit, plan=PLAN))) == 1
@@ -144,7 +144,7 @@ def test_plans_are_checked(options, says):
 def test_the_largest_m_must_suit_the_estimator():
     plan = Plan(inner_batch=4, diagnose_every=1, inner_batch_most=12)
     with pytest.raises(InvalidValue, match=r"inner_batch = 12 .*a power of 2"):
-        Job(FCSG(0.1), CASE.problem, CASE.clients, plan, estimator=rt_mlmc)
+        Job(FCSG(0.1), CASE, plan, estimator=rt_mlmc)
 
 
 # ---------------------------------------------------------------------------------------------- ε
@@ -163,18 +163,18 @@ def test_a_run_stops_when_the_mean_of_its_squared_gradient_norms_is_small(engine
 
 def test_a_grid_goes_on_until_all_its_runs_are_there():
     plan = Plan(rounds=200, local_steps=2, inner_batch=20, epsilon=1.0)
-    traces = run_grid([FCSG(0.1), FCSG(0.02)], CASE.problem, CASE.clients, plan)
+    traces = run_grid([FCSG(0.1), FCSG(0.02)], CASE, plan)
     assert all(one.rows[-1]["mean_gradient_norm"] <= 1.0 for (one,) in traces)
     assert len({len(one.rows) for (one,) in traces}) == 1
 
 
 def test_a_stopped_run_is_not_gone_on_with():
     plan, snapshots = Plan(rounds=200, local_steps=2, inner_batch=20, epsilon=1.0), []
-    whole = play("stacked", FCSG(0.05), CASE, plan, on_round=lambda progress: snapshots.append(progress.snapshot()))
+    whole = play("stacked", FCSG(0.05), CASE, plan, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
     assert_same_run(play("stacked", FCSG(0.05), CASE, plan, start=snapshots[-1]), whole, tolerance=0.0)
 
 
 def test_an_epsilon_without_an_exact_gradient_is_refused():
     case = classification()
     with pytest.raises(InvalidValue, match=r"epsilon = 0.1 .*not known exactly"):
-        Job(FCSG(0.1), case.problem, case.clients, Plan(epsilon=0.1))
+        Job(FCSG(0.1), case, Plan(epsilon=0.1))

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from fedcso.core.constants import Constants
 from fedcso.core.errors import InvalidValue, UnknownName
 from fedcso.core.streams import START, stream
-from fedcso.engines.stacked import run_grid
+from fedcso.core.task import Task
+from fedcso.engines import run_grid
 from fedcso.problems import InvariantLogistic, NestedQuadratic
 from fedcso.theory.prescribe import SINGLE_MACHINE, THEOREMS, algorithm_of, bound, prescribe
 from tests.helpers import Case
@@ -154,7 +155,7 @@ def test_the_samples_of_a_setting_are_those_that_a_run_counts(method):
     problem = NestedQuadratic(1)
     clients = problem.centres(1 if method in SINGLE_MACHINE else 3)
     setting = prescribe(method, replace(C, gap=0.01), len(clients), steps=24, outer_batch=2)
-    ((trace,),) = run_grid([algorithm_of(setting)], problem, clients, setting.plan())
+    ((trace,),) = run_grid([algorithm_of(setting)], Task(problem, clients), setting.plan())
     assert trace.costs.inner_samples == len(clients) * setting.samples
     assert trace.rows[-1]["step"] == setting.steps
 
@@ -213,7 +214,9 @@ def test_other_methods_have_no_theorem_here():
 
 def measured(setting, case: Case, seeds: int = 4) -> tuple[list[int], list[float]]:
     """Numbers of steps t, and the mean of ‖∇F(x̄)‖² over the rounds before t and over seeds."""
-    (traces,) = run_grid([algorithm_of(setting)], Fixed(case.problem), case.clients, setting.plan(), list(range(seeds)))
+    (traces,) = run_grid(
+        [algorithm_of(setting)], Task(Fixed(case.problem), case.clients), setting.plan(), list(range(seeds))
+    )
     squares = torch.tensor([trace.column("gradient_norm") for trace in traces]).square().mean(0).tolist()
     means = [total / (i + 1) for i, total in enumerate(accumulate(squares))]
     return [int(t) for t in traces[0].column("step")[1:]], means[:-1]
@@ -244,7 +247,7 @@ def cases():
 def test_the_bound_is_never_violated(case, method, largest_rate):
     """At no time of a run: with the corollary's settings, and with the largest step size that the proof allows."""
     if method in SINGLE_MACHINE:
-        case = case._replace(clients=case.clients[:1])
+        case = replace(case, clients=case.clients[:1])
     x = case.problem.init(stream(0, START, 0))
     known = case.problem.constants(x, case.clients)
     setting = prescribe(method, known, len(case.clients), steps=200 if method != "BSpiderBoost" else 40)

@@ -15,7 +15,7 @@ from typing import Any
 from fedcso.algorithms.fcsg import FCSG
 from fedcso.core.algorithm import Algorithm, Schedule, State
 from fedcso.core.errors import require_positive
-from fedcso.core.estimator import Oracle
+from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan, require_single_machine
 from fedcso.core.problem import Batch, Problem
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from fedcso.core.algorithm import Algorithm, Schedule, State, at
 from fedcso.core.errors import require_count, require_positive
-from fedcso.core.estimator import Oracle
+from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan, require_single_machine
 from fedcso.core.problem import Batch, Problem
 from fedcso.core.tree import Tree, add_scaled, subtract, zeros_like

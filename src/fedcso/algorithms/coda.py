@@ -19,7 +19,7 @@ import torch
 
 from fedcso.core.algorithm import Algorithm, Schedule, State, at
 from fedcso.core.errors import FedcsoError, require_count, require_positive
-from fedcso.core.estimator import Oracle
+from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Batch, Problem
 from fedcso.core.streams import stream

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from fedcso.core.algorithm import Algorithm, Schedule, State, at
 from fedcso.core.errors import require_positive
-from fedcso.core.estimator import Oracle
+from fedcso.core.oracle import Oracle
 from fedcso.core.problem import Batch
 
 

@@ -23,7 +23,7 @@ from fedcso.algorithms.acc_fcsg_m import AccFCSGM
 from fedcso.algorithms.fcsg_m import FCSGM
 from fedcso.core.algorithm import Algorithm, Schedule, State, at
 from fedcso.core.errors import InvalidValue, require_count
-from fedcso.core.estimator import Oracle
+from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Batch, Problem
 from fedcso.core.tree import Tree, Weight, add_scaled, map_leaves, subtract, zeros_like

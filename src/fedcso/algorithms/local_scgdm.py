@@ -17,7 +17,7 @@ from typing import ClassVar
 from fedcso.algorithms.local_scgd import track
 from fedcso.core.algorithm import Algorithm, Schedule, State, at
 from fedcso.core.errors import require_fraction, require_positive
-from fedcso.core.estimator import Oracle
+from fedcso.core.oracle import Oracle
 from fedcso.core.problem import Batch
 from fedcso.core.tree import Tree, mix, zeros_like
 

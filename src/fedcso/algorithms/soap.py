@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from fedcso.algorithms.sox import require_room_for_each, track_each
 from fedcso.core.algorithm import Algorithm, Schedule, State, at
 from fedcso.core.errors import require_fraction, require_positive
-from fedcso.core.estimator import Oracle
+from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Batch, Problem
 

@@ -19,9 +19,9 @@ import torch
 
 from fedcso.core.algorithm import Algorithm, Schedule, State, at
 from fedcso.core.errors import FedcsoError, require_fraction, require_positive
-from fedcso.core.estimator import Oracle
+from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
-from fedcso.core.problem import Batch, Problem
+from fedcso.core.problem import Batch, FiniteOuter, Problem
 from fedcso.core.streams import stream
 from fedcso.core.tree import Tree, Weight, index, leaves, map_leaves, mix, numel, zeros_like
 
@@ -65,7 +65,7 @@ def require_room_for_each(problem: Problem, clients: Sequence[Any]) -> None:
     for number, data in enumerate(clients):
         if not problem.trains(data):
             continue
-        count = problem.outer_count(data)
+        count = problem.outer_count(data) if isinstance(problem, FiniteOuter) else None
         if count is None:
             raise FedcsoError(
                 f"a state for each ξ can't be kept here: the outer samples of {type(problem).__name__} are never "
@@ -85,6 +85,7 @@ def track_each(
 ) -> tuple[Tree, dict[str, Tree]]:
     """The gradient estimate z_{t+1} that the tracked values give, and the table with those of the batch renewed."""
     g_hat, chain = oracle.inner(x, batch, each=True)
+    assert isinstance(oracle.problem, FiniteOuter)  # `check` has asked for it
     which = oracle.problem.which(batch.xi)
     table = local or _nothing_seen(g_hat, oracle.outer_count)
     y = map_leaves(

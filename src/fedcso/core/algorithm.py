@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 
 from fedcso.core.errors import InvalidValue
-from fedcso.core.estimator import Oracle
+from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Batch, Problem
 from fedcso.core.tree import Tree, Weight

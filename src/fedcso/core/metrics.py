@@ -1,12 +1,14 @@
 """Numbers to report: evaluation of a model, and intervals over seeds."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 
-from fedcso.core.problem import Problem
+from fedcso.core.judge import Judge
+from fedcso.core.task import Task
 from fedcso.core.tree import Tree, norm, stack
 
 HIGHER_IS_BETTER = frozenset({"accuracy", "average_precision", "auroc"})
@@ -44,37 +46,42 @@ def is_better(metric: str, value: float, earlier: Sequence[float]) -> bool:
     return math.isfinite(value) and all(sign * value > sign * e for e in earlier if math.isfinite(e))
 
 
-def evaluate(
-    problem: Problem, models: Sequence[Tree], test: Any, clients: Sequence[Any], weights: Sequence[float]
+def evaluate(task: Task, models: Sequence[Tree], weights: Sequence[float]) -> list[dict[str, float]]:
+    """Return the metrics of each model: F and ‖∇F‖ where they are known, and what the judge measures on test data."""
+    exact = _for_each(partial(_measure_exactly, task, weights), models, task.problem.broadcasts)
+    judged = _for_each(partial(_judge, task), models, task.judge.broadcasts)
+    return [known | measured for known, measured in zip(exact, judged, strict=True)]
+
+
+def _for_each(
+    measure: Callable[[Tree], dict[str, Any]], models: Sequence[Tree], broadcasts: bool
 ) -> list[dict[str, float]]:
-    """The metrics of each model: what the problem measures on test data, and F and ‖∇F‖ where known."""
-    if problem.broadcasts and len(models) > 1:
-        joint = _measure(problem, stack(models), test, clients, weights)
-        columns = {name: torch.as_tensor(values).expand(len(models)).tolist() for name, values in joint.items()}
-        return [{name: column[i] for name, column in columns.items()} for i in range(len(models))]
-    return [
-        {name: float(value) for name, value in _measure(problem, x, test, clients, weights).items()} for x in models
-    ]
-
-
-def _measure(problem: Problem, x: Tree, test: Any, clients: Sequence[Any], weights: Sequence[float]) -> dict[str, Any]:
-    metrics: dict[str, Any] = {}
+    """Measure several models, all at once if that is possible."""
     with torch.no_grad():
-        truth = problem.exact(x, clients, weights)
-        if truth is not None:
-            value, gradient = truth
-            lead = torch.as_tensor(value).ndim
-            metrics["loss"] = value
-            metrics["gradient_norm"] = norm(gradient, lead)
-        if not isinstance(test, ByClient):
-            return metrics | problem.evaluate(x, test)
-        return metrics | problem.evaluate(x, test.whole) | mean_over_clients(at_clients(problem, x, test))
+        if not broadcasts or len(models) == 1:
+            return [{name: float(value) for name, value in measure(x).items()} for x in models]
+        joint = measure(stack(models))
+    columns = {name: torch.as_tensor(values).expand(len(models)).tolist() for name, values in joint.items()}
+    return [{name: column[i] for name, column in columns.items()} for i in range(len(models))]
 
 
-def at_clients(problem: Problem, x: Tree, test: ByClient) -> list[dict[str, Any]]:
-    """The metrics of one model at each client."""
+def _measure_exactly(task: Task, weights: Sequence[float], x: Tree) -> dict[str, Any]:
+    if task.problem.exact is None:
+        return {}
+    value, gradient = task.problem.exact(x, task.clients, weights)
+    return {"loss": value, "gradient_norm": norm(gradient, torch.as_tensor(value).ndim)}
+
+
+def _judge(task: Task, x: Tree) -> dict[str, Any]:
+    if not isinstance(task.test, ByClient):
+        return task.judge.measure(x, task.test)
+    return task.judge.measure(x, task.test.whole) | mean_over_clients(at_clients(task.judge, x, task.test))
+
+
+def at_clients(judge: Judge, x: Tree, test: ByClient) -> list[dict[str, Any]]:
+    """Return the metrics of one model at each client."""
     with torch.no_grad():
-        measured = [problem.evaluate(x, data) for data in test.clients]
+        measured = [judge.measure(x, data) for data in test.clients]
     return [{name: value for name, value in m.items() if not name.endswith(INTERVAL)} for m in measured]
 
 

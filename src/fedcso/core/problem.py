@@ -9,14 +9,13 @@ special case g = identity in x; stochastic compositional optimisation the one wh
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch.func import vmap
 
 from fedcso.core.constants import Constants
-from fedcso.core.delivery import Delivery
-from fedcso.core.tree import Tree, leaves, map_leaves, split
+from fedcso.core.tree import Tree, map_leaves, split
 
 
 class Batch(NamedTuple):
@@ -46,17 +45,37 @@ class Problem(ABC):
       inside f. `per_sample` does it for a g written for a single ξ and η.
     - `outer(y, xi)`: the b losses f_ξ(y).
 
-    The rest has defaults. Random numbers come from `rng` alone (a CPU generator that belongs to one
-    client and round), so that every engine sees the same samples.
+    Random numbers come from `rng` alone (a CPU generator that belongs to one client and round), so that
+    every engine sees the same samples.
+
+    The parts that a problem may lack (`regulariser`, `closed_form`, `project`, `exact`, `constants`) are
+    None unless they are defined. Whoever needs one asks whether it is None, so a problem that wraps
+    another hands on `self.exact = base.exact` and the like, and nothing is lost or invented on the way.
+    How models are judged is not part of a problem: see `fedcso.core.judge`.
     """
 
-    broadcasts: ClassVar[bool] = False
-    """True if `inner`, `outer`, `regulariser`, `project` and `evaluate` accept any further leading
-    axes on x (and, to the left of b, on ξ and η), as code written with `...` and negative axes does.
-    Then many clients and settings are evaluated in one pass without `vmap`, at half the cost."""
+    broadcasts: bool = False
+    """True if `inner`, `outer`, `regulariser` and `project` accept any further leading axes on x (and,
+    to the left of b, on ξ and η), as code written with `...` and negative axes does. Then many clients
+    and settings are evaluated in one pass without `vmap`, at half the cost."""
 
-    select: ClassVar[str] = "loss"
-    """The metric by which the best iterate is chosen."""
+    regulariser: Callable[[Tree], torch.Tensor] | None = None
+    """r(x), added to the objective."""
+
+    closed_form: Callable[[Tree, Tree, Tree], tuple[torch.Tensor, Tree]] | None = None
+    """(x, ξ, η) to F̂ + r and its gradient, averaged over the batch's ξ, where a formula beats automatic
+    differentiation. The contract tests compare the two wherever there is a formula."""
+
+    project: Callable[[Tree], Tree] | None = None
+    """The nearest point of the closed convex set X; None where X is all of R^d."""
+
+    exact: Callable[[Tree, Sequence[Any], Sequence[float]], tuple[Any, Tree]] | None = None
+    """(x, clients, weights) to F(x) and ∇F(x) without sampling error, where they are known."""
+
+    constants: Callable[..., Constants] | None = None
+    """(x, clients, radius=None) to the constants of Assumptions 1–3 for a run that starts at x and does not
+    leave a ball, where they are known; each problem says which ball, and takes a radius of its own if none
+    is given. Where they are not known, `fedcso.theory.estimate` estimates them."""
 
     @abstractmethod
     def init(self, rng: torch.Generator) -> Tree:
@@ -78,33 +97,9 @@ class Problem(ABC):
     def outer(self, y: Tree, xi: Tree) -> torch.Tensor:
         """f_ξ(y), for each ξ."""
 
-    def regulariser(self, x: Tree) -> torch.Tensor:
-        """r(x), added to the objective; 0 by default."""
-        return leaves(x)[0].new_zeros(())
-
-    def closed_form(self, x: Tree, xi: Tree, eta: Tree) -> tuple[torch.Tensor, Tree]:
-        """F̂ + r and its gradient, averaged over the batch's ξ, where a formula beats differentiation.
-
-        Optional: none by default, and automatic differentiation does it. The contract tests compare the
-        two wherever a formula is given.
-        """
-        raise NotImplementedError
-
-    def project(self, x: Tree) -> Tree:
-        """The nearest point of the closed convex set X; all of R^d by default."""
-        return x
-
     def trains(self, data: Any) -> bool:
         """False for a client that has nothing to train with: it takes part in evaluation only."""
         return True
-
-    def outer_count(self, data: Any) -> int | None:
-        """How many different ξ a client has; None where they are drawn from a continuum, or by the billion."""
-        return None
-
-    def which(self, xi: Tree) -> torch.Tensor:
-        """Where `outer_count` is a number: which of a client's ξ each of these is, from 0."""
-        raise NotImplementedError
 
     def inner_samples(self, b: int, m: int) -> int:
         """How many inner samples a batch costs: b·m, less where they are shared or not needed."""
@@ -114,39 +109,22 @@ class Problem(ABC):
         """How much data a client has, for weighting clients by it."""
         return len(data)
 
-    def evaluate(self, x: Tree, test: Any) -> dict[str, Any]:
-        """Metrics of a model on held-out data, for example its accuracy."""
-        return {}
 
-    def ranking(self, x: Tree, test: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """Scores of held-out examples and their labels 0 and 1, of which precision-recall curves are drawn."""
-        return None
-
-    def deliver(self, x: Tree, test: Any) -> Delivery | None:
-        """The trained network to take away, where there is one."""
-        return None
-
-    def exact(self, x: Tree, clients: Sequence[Any], weights: Sequence[float]) -> tuple[Any, Tree] | None:
-        """F(x) and ∇F(x) without sampling error, where they are known; else None."""
-        return None
-
-    def constants(self, x: Tree, clients: Sequence[Any], radius: float | None = None) -> Constants | None:
-        """The constants of Assumptions 1–3 for a run that starts at x and does not leave a ball, where they are known.
-
-        Each problem says which ball, and takes a radius of its own if none is given. None where they are not known:
-        `fedcso.assumptions` estimates them.
-        """
-        return None
+def starting_point(problem: Problem, rng: torch.Generator) -> Tree:
+    """Return x_0, inside X."""
+    x = problem.init(rng)
+    return x if problem.project is None else problem.project(x)
 
 
-def has_closed_form(problem: Problem) -> bool:
-    """True if the problem brings its own formula for the estimator's gradient."""
-    return type(problem).closed_form is not Problem.closed_form
+@runtime_checkable
+class FiniteOuter(Protocol):
+    """A problem whose clients have finitely many ξ, for methods that keep a state for each of them."""
 
+    def outer_count(self, data: Any) -> int | None:
+        """Return how many different ξ a client has; None if its data are drawn from a continuum after all."""
 
-def unbounded(problem: Problem) -> bool:
-    """True if X is all of R^d: the problem has no projection of its own."""
-    return type(problem).project is Problem.project
+    def which(self, xi: Tree) -> torch.Tensor:
+        """Return the number, from 0, of each of these ξ among the client's."""
 
 
 def per_sample(g: Callable[[Tree, Tree, Tree], Tree]) -> Callable[[Tree, Tree, Tree], Tree]:

@@ -2,12 +2,14 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
 
+from fedcso.core.errors import FedcsoError
+from fedcso.core.judge import Judge
 from fedcso.core.problem import Problem
 
 Maker = TypeVar("Maker", bound=Callable[..., "Task"])
@@ -33,15 +35,33 @@ class Task:
     clients: Sequence[Any]
     """The training data of each client, in whatever form the problem's `sample_outer` takes."""
     test: Any = None
-    """Held-out data for `Problem.evaluate`; touched only to report."""
+    """Held-out data for the judge; looked at only to report."""
     validation: Any = None
-    """Held-out data by which settings are chosen."""
+    """Held-out data by which settings and iterates are chosen."""
+    judge: Judge = Judge()  # noqa: RUF009 - frozen
+    """What is measured on held-out data, and which of it decides."""
     names: Sequence[str] = ()
     """What the clients are called, if not by number."""
     notes: Sequence[str] = ()
     """What a user should know of the data."""
     files: Mapping[str, str] = field(default_factory=dict)
     """What belongs beside an exported model: name and content."""
+
+    def __post_init__(self) -> None:
+        for name in ("evaluate", "select", "ranking", "deliver"):
+            if hasattr(self.problem, name):
+                raise FedcsoError(
+                    f"{type(self.problem).__name__}.{name} is not part of a problem any more: judging belongs to the "
+                    "task. Write Task(problem, clients, test=…, judge=fedcso.Judge(evaluate=…, select=…))"
+                )
+
+    def for_tuning(self) -> "Task":
+        """Return the task with its validation data in the place of its test data, which are not looked at."""
+        return replace(self, test=self.validation, validation=None)
+
+    def without_test(self) -> "Task":
+        """Return the task without held-out data: nothing is measured on any."""
+        return replace(self, test=None, validation=None)
 
     def digest(self) -> str:
         """A fingerprint of all data and how it is split: runs on different data are not to be compared."""

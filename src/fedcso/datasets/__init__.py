@@ -3,32 +3,27 @@
 from collections.abc import Callable
 
 from fedcso.core.errors import UnknownName
-from fedcso.datasets.breast_cancer import breast_cancer
+from fedcso.datasets import breast_cancer, cifar10, digits, glyphs, mnist, omniglot
 from fedcso.datasets.characters import Characters
-from fedcso.datasets.cifar10 import cifar10
-from fedcso.datasets.cifar10 import fetch as fetch_cifar10
-from fedcso.datasets.digits import digits
 from fedcso.datasets.examples import Examples
-from fedcso.datasets.glyphs import glyphs
 from fedcso.datasets.images import Images
-from fedcso.datasets.mnist import fetch as fetch_mnist
-from fedcso.datasets.mnist import mnist
-from fedcso.datasets.omniglot import fetch as fetch_omniglot
-from fedcso.datasets.omniglot import omniglot
 
-DATASETS: dict[str, Callable[[], Examples]] = {"digits": digits, "breast_cancer": breast_cancer}
+DATASETS: dict[str, Callable[[], Examples]] = {
+    "digits": digits.digits,
+    "breast_cancer": breast_cancer.breast_cancer,
+}
 """Every data set of labelled examples by name. A new one is a file and a row here."""
 
-IMAGES: dict[str, Callable[[], Images]] = {"mnist": mnist, "cifar10": cifar10}
+IMAGES: dict[str, Callable[[], Images]] = {"mnist": mnist.mnist, "cifar10": cifar10.cifar10}
 """Every data set of labelled pictures by name, with the test set it was published with."""
 
-CHARACTERS: dict[str, Callable[[], Characters]] = {"omniglot": omniglot, "glyphs": glyphs}
+CHARACTERS: dict[str, Callable[[], Characters]] = {"omniglot": omniglot.omniglot, "glyphs": glyphs.glyphs}
 """Every data set for few-shot learning by name."""
 
 DOWNLOADS: dict[str, Callable[[], None]] = {
-    "omniglot": fetch_omniglot,
-    "mnist": fetch_mnist,
-    "cifar10": fetch_cifar10,
+    "omniglot": omniglot.fetch,
+    "mnist": mnist.fetch,
+    "cifar10": cifar10.fetch,
 }
 """How to get those that don't come with fedcso."""
 

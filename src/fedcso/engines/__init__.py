@@ -1,19 +1,5 @@
-"""Where clients live and how their local steps are carried out. Each module exports the same `run`."""
+"""Where clients live, how their local steps are carried out, and the loop over rounds that all of them share."""
 
-from collections.abc import Callable
+from fedcso.engines.run import ENGINES, run, run_grid
 
-from fedcso.core.trace import Trace
-from fedcso.engines import compiled, distributed, reference, simulation, stacked, threads
-
-ENGINES: dict[str, Callable[..., Trace]] = {
-    "simulation": simulation.run,
-    "stacked": stacked.run,
-    "compiled": compiled.run,
-    "threads": threads.run,
-    "reference": reference.run,
-    "distributed": distributed.run,
-}
-"""Every engine by name."""
-
-GRIDS: dict[str, Callable[..., list[list[Trace]]]] = {"stacked": stacked.run_grid, "compiled": compiled.run_grid}
-"""Those that play all settings and seeds at once."""
+__all__ = ["ENGINES", "run", "run_grid"]

@@ -8,7 +8,7 @@ import torch
 
 from fedcso.core.costs import Costs
 from fedcso.core.errors import NonFinite
-from fedcso.core.estimator import Oracle
+from fedcso.core.oracle import Oracle
 from fedcso.core.problem import steps_of
 from fedcso.core.streams import stream
 from fedcso.core.tree import Tree, is_finite, named_leaves

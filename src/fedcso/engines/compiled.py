@@ -9,7 +9,9 @@ Results equal those of `stacked` but for rounding.
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
+from functools import partial
 from math import ceil
 from typing import Any
 
@@ -17,35 +19,15 @@ import torch
 
 from fedcso.core.algorithm import Algorithm, State
 from fedcso.core.errors import FedcsoError
-from fedcso.core.estimator import plain
-from fedcso.core.plan import Plan
-from fedcso.core.problem import Batch, Problem, has_closed_form, steps_of
-from fedcso.core.trace import Trace
+from fedcso.core.problem import Batch, steps_of
 from fedcso.core.tree import Tree, index
 from fedcso.engines import stacked
+from fedcso.engines.engine import Engine
 from fedcso.engines.job import Job
-from fedcso.engines.loop import only
 from fedcso.engines.stacked import Answers, Stacked
 
 AT_ONCE = 32
 """Steps that are compiled into one: more take longer to compile, fewer are called more often."""
-
-
-def run(algorithm: Algorithm, problem: Problem, clients: Sequence[Any], plan: Plan, seed: int = 0, **how: Any) -> Trace:
-    """Run one method with all clients stacked and its steps compiled; `how` as in `stacked.run`."""
-    return only(run_grid([algorithm], problem, clients, plan, [seed], **how)[0])
-
-
-def run_grid(
-    algorithms: Sequence[Algorithm],
-    problem: Problem,
-    clients: Sequence[Any],
-    plan: Plan,
-    seeds: Sequence[int] = (0,),
-    **how: Any,
-) -> list[list[Trace]]:
-    """Run several settings of one method, each for several seeds; `how` as in `stacked.run_grid`."""
-    return stacked.run_grid(algorithms, problem, clients, plan, seeds, rounds=Compiled, **how)
 
 
 def obstacle(algorithm: Algorithm, job: Job) -> str:
@@ -53,7 +35,7 @@ def obstacle(algorithm: Algorithm, job: Job) -> str:
     compiler = os.environ.get("CXX", "g++")
     if not algorithm.steady or any(callable(getattr(algorithm, field.name)) for field in fields(algorithm)):  # type: ignore[arg-type]
         return f"steps of {type(algorithm).__name__} with these settings are not all alike"
-    if not has_closed_form(job.problem) or job.estimator is not plain:
+    if job.problem.closed_form is None or not job.estimator.is_plain:
         return f"{type(job.problem).__name__} has no formula for the gradient of this estimator"
     if job.plan.adaptive:
         return "m is to change on the way"
@@ -99,3 +81,6 @@ class Compiled(Stacked):
         for one in steps_of(batch, count):
             state = self.algorithm.step(state, answers.oracle, one, t=1)
         return state.shared, state.local, answers.losses, answers.probes, answers.oracle.costs.gradients
+
+
+ENGINE = Engine(contextmanager(partial(stacked.start, kind=Compiled)), stacked.can_play_together)

@@ -9,6 +9,7 @@ simulation's but for the order of additions, whatever R is.
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,18 +17,15 @@ import torch
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.costs import Costs
 from fedcso.core.errors import FedcsoError, NonFinite
-from fedcso.core.estimator import Estimator, plain
 from fedcso.core.metrics import ByClient, at_clients, evaluate, mean_over_clients
 from fedcso.core.packing import pack, unpack
-from fedcso.core.plan import Plan
-from fedcso.core.problem import Problem
-from fedcso.core.trace import Trace
 from fedcso.core.tree import Tree, leaves, unflatten_like, zeros_like
 from fedcso.core.workers import cores, pool
 from fedcso.engines import ranks
+from fedcso.engines.engine import Engine, only_one
 from fedcso.engines.job import Job
 from fedcso.engines.local_states import LocalStates
-from fedcso.engines.loop import OnRound, Progress, drive, only
+from fedcso.engines.loop import Callback, Progress, Rounds
 from fedcso.engines.reference import ClientByClient
 from fedcso.engines.server import Report, communication, no_one_left
 from fedcso.engines.snapshot import Snapshot, from_bytes, to_bytes
@@ -38,31 +36,6 @@ GO_ON, GIVE_STATE, STOP = "go on", "give state", "stop"
 
 class Stopped(FedcsoError):
     """The leader has stopped the run."""
-
-
-def run(
-    algorithm: Algorithm,
-    problem: Problem,
-    clients: Sequence[Any],
-    plan: Plan,
-    seed: int = 0,
-    *,
-    test: Any = None,
-    estimator: Estimator = plain,
-    device: str = "cpu",
-    on_round: OnRound | None = None,
-    start: Snapshot | None = None,
-) -> Trace:
-    """Run one method on all ranks, each of which calls this; `on_round` and `start` are the leader's."""
-    if not ranks.started():
-        raise FedcsoError(
-            "the engine distributed needs torchrun: start your script by `torchrun --nproc-per-node 2 script.py`, "
-            "or let `fedcso run … --engine distributed` do it"
-        )
-    job = Job(algorithm, problem, clients, plan, seed, test, estimator, ranks.own_device(device))
-    with pool(max(1, cores() // ranks.on_this_host())) as threads:
-        rounds = OverRanks(job, threads.map)
-        return only(drive(rounds, rounds.after_round(on_round), rounds.share(start)))
 
 
 class OverRanks(ClientByClient):
@@ -109,16 +82,17 @@ class OverRanks(ClientByClient):
     def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
         """The leader measures on the whole test data, while the others measure what each client would at home."""
         job = self.job
-        whole, at_home = (job.test.whole, job.test.clients) if isinstance(job.test, ByClient) else (job.test, [])
+        test = job.task.test
+        whole, at_home = (test.whole, test.clients) if isinstance(test, ByClient) else (test, [])
         others = ranks.size() - 1
         own = [n for n in range(len(at_home)) if not others or n % others == ranks.rank() - 1]
         found: dict[str, Any] = {"whole": {}, "clients": {}}
         (x,) = models
         if not ranks.follows():
             weights = job.weights(range(len(job.clients)))
-            (found["whole"],) = evaluate(job.problem, [x], whole, job.clients, weights)
+            (found["whole"],) = evaluate(replace(job.task, test=whole), [x], weights)
         for n in own:
-            (metrics,) = at_clients(job.problem, x, ByClient(None, [at_home[n]]))
+            (metrics,) = at_clients(job.task.judge, x, ByClient(None, [at_home[n]]))
             found["clients"][n] = {name: float(value) for name, value in metrics.items()}
         gathered = [json.loads(answer) for answer in ranks.collect(json.dumps(found).encode())]
         by_client = {int(n): metrics for answer in gathered for n, metrics in answer["clients"].items()}
@@ -127,21 +101,16 @@ class OverRanks(ClientByClient):
 
     # ----------------------------------------------------------------------- what the leader alone decides
 
-    def after_round(self, on_round: OnRound | None) -> OnRound:
-        """The leader is told of the round; the others wait for what it says, and give it what it asks for."""
-
-        def lead(progress: Progress) -> None:
+    def announce(self, progress: Progress, callbacks: Sequence[Callback]) -> None:
+        """Tell the leader's callbacks of the round; the followers wait for what it says, and give what it asks for."""
+        if not ranks.follows():
             with self._leading():
-                if on_round:
-                    on_round(progress)
-
-        def follow(progress: Progress) -> None:
-            while (said := ranks.hear()) == GIVE_STATE:
-                _send_states(self.local, self.local, ranks.LEADER)
-            if said != GO_ON:
-                raise Stopped("the first rank has stopped the run")
-
-        return follow if ranks.follows() else lead
+                super().announce(progress, callbacks)
+            return
+        while (said := ranks.hear()) == GIVE_STATE:
+            _send_states(self.local, self.local, ranks.LEADER)
+        if said != GO_ON:
+            raise Stopped("the first rank has stopped the run")
 
     @contextmanager
     def _leading(self) -> Iterator[None]:
@@ -161,8 +130,8 @@ class OverRanks(ClientByClient):
             _receive_states(everyone, source)
         return {"shared": self.shared, "local": everyone.saved()}
 
-    def share(self, start: Snapshot | None) -> Snapshot | None:
-        """Where to start from, as the leader has it; each rank gets the local states of its own clients."""
+    def agree_on(self, start: Snapshot | None) -> Snapshot | None:
+        """Return where the leader starts from; each rank gets the local states of its own clients."""
         states = LocalStates(self.job.device)
         if ranks.follows():
             if content := ranks.spread(b""):
@@ -218,3 +187,19 @@ def _gathered(broken: Sequence[NonFinite]) -> list[NonFinite]:
     own = json.dumps([[b.quantity, b.client, b.round, b.step, b.seed] for b in broken])
     every = [NonFinite(*values) for answer in ranks.collect(own.encode()) for values in json.loads(answer)]
     return sorted(every, key=lambda reason: reason.client)
+
+
+@contextmanager
+def _start(algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int]) -> Iterator[Rounds]:
+    """Play a run on all ranks, each of which calls this; callbacks and snapshot are the leader's."""
+    if not ranks.started():
+        raise FedcsoError(
+            "the engine distributed needs torchrun: start your script by `torchrun --nproc-per-node 2 script.py`, "
+            "or let `fedcso run … --engine distributed` do it"
+        )
+    job = replace(only_one(algorithms, job, seeds), device=ranks.own_device(job.device))
+    with pool(max(1, cores() // ranks.on_this_host())) as threads:
+        yield OverRanks(job, threads.map)
+
+
+ENGINE = Engine(_start, over_ranks=True)

@@ -8,24 +8,24 @@ import torch
 
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.errors import FedcsoError, InvalidValue, require, require_count
-from fedcso.core.estimator import Estimator, plain
+from fedcso.core.estimator import Estimator
 from fedcso.core.metrics import evaluate
 from fedcso.core.plan import Plan
-from fedcso.core.problem import Problem
+from fedcso.core.problem import Problem, starting_point
 from fedcso.core.streams import OUTPUT, START, stream
+from fedcso.core.task import Task
 from fedcso.core.tree import Tree, to_device
+from fedcso.estimators.plain import plain
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run, completely: which method on which problem over which clients, how long, which seed."""
+    """One run, completely: which method on which task, how long, with which seed."""
 
     algorithm: Algorithm
-    problem: Problem
-    clients: Sequence[Any]
+    task: Task
     plan: Plan
     seed: int = 0
-    test: Any = None
     estimator: Estimator = plain
     device: str = "cpu"
     able: list[int] = field(init=False, repr=False)
@@ -44,12 +44,22 @@ class Job:
         self.algorithm.check(self.plan, self.problem, self.clients)
         self.estimator.check(self.plan.inner_batch)
         self.estimator.check(self.plan.inner_batch_most or self.plan.inner_batch)
-        if self.plan.epsilon and type(self.problem).exact is Problem.exact:
+        if self.plan.epsilon and self.problem.exact is None:
             name = type(self.problem).__name__
             raise InvalidValue("epsilon", self.plan.epsilon, f"0: ∇F of {name} is not known exactly")
-        if self.algorithm.tracks and self.estimator is not plain:
+        if self.algorithm.tracks and not self.estimator.is_plain:
             method = type(self.algorithm).__name__
             raise FedcsoError(f"estimator: {method} tracks the inner value and uses no other estimator than 'plain'")
+
+    @property
+    def problem(self) -> Problem:
+        """What is minimised."""
+        return self.task.problem
+
+    @property
+    def clients(self) -> Sequence[Any]:
+        """The training data of each client."""
+        return self.task.clients
 
     def participants(self, round: int) -> list[int]:
         """Which clients take part in a round, in ascending order."""
@@ -69,11 +79,11 @@ class Job:
 
     def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
         """The metrics of some models."""
-        return evaluate(self.problem, models, self.test, self.clients, self.weights(range(len(self.clients))))
+        return evaluate(self.task, models, self.weights(range(len(self.clients))))
 
     def start(self) -> Tree:
         """x_0, on the device, inside X."""
-        return to_device(self.problem.project(self.problem.init(stream(self.seed, START, 0))), self.device)
+        return to_device(starting_point(self.problem, stream(self.seed, START, 0)), self.device)
 
     def output_step(self) -> int:
         """The uniformly random step t whose x̄_t the theorems speak of: 0 ≤ t < T, x̄ taken after it."""

@@ -1,22 +1,18 @@
 """The loop over rounds that all engines share.
 
-An engine plays rounds: it knows where clients live and how their local steps are carried out. What
-comes between rounds (evaluation, counting, choosing the iterates to report) is the same for all and
-stands here. Every module in `fedcso.engines` exports
-
-    run(algorithm, problem, clients, plan, seed=0, *, test=None, estimator=plain, device="cpu",
-        on_round=None, start=None) -> Trace
+An engine plays rounds: it knows where clients live and how their local steps are carried out. What comes between
+rounds (evaluation, counting, choosing the iterates to report) is the same for all and stands here.
 """
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from fedcso.core.errors import FedcsoError
 from fedcso.core.metrics import is_better
 from fedcso.core.plan import Plan
-from fedcso.core.problem import Problem
 from fedcso.core.trace import Trace
 from fedcso.core.tree import Tree
 from fedcso.engines.job import Job
@@ -25,48 +21,70 @@ from fedcso.engines.snapshot import Snapshot
 from fedcso.theory import adaptive
 
 
-class Rounds(Protocol):
-    """An engine at work on one or several runs (a grid, several seeds) in step with each other."""
+class Rounds(ABC):
+    """An engine at work on one or several runs (a grid of settings, several seeds) in step with each other."""
 
     jobs: list[Job]
     failures: dict[int, FedcsoError]
     """Runs that broke off, by their place in `jobs`, and why."""
 
+    @abstractmethod
     def play(self, round: int) -> list[Report | FedcsoError]:
         """Carry out a round of every run; a run that broke off is answered by the reason."""
 
-    def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
-        """The metrics of each run's model."""
-
+    @abstractmethod
     def state(self) -> dict[str, Tree]:
-        """All that the next round depends on: the server's state and the clients' local ones."""
+        """Return all that the next round depends on: the server's state and the clients' local ones."""
 
+    @abstractmethod
     def load(self, state: dict[str, Tree]) -> None:
         """Go on from such a state."""
 
+    @abstractmethod
     def resize(self, inner_batch: int) -> None:
-        """From now on draw so many inner samples for each ξ."""
+        """Draw so many inner samples for each ξ from now on."""
+
+    def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
+        """Return the metrics of each run's model."""
+        return self.jobs[0].evaluate(models)
+
+    def agree_on(self, start: Snapshot | None) -> Snapshot | None:
+        """Return where to start from; several processes that play together must have the same."""
+        return start
+
+    def announce(self, progress: "Progress", callbacks: Sequence["Callback"]) -> None:
+        """Tell the callbacks of a round."""
+        for callback in callbacks:
+            callback(progress)
 
 
 class Progress(NamedTuple):
-    """What is told after every round."""
+    """What callbacks are told after every round."""
 
     done: int
+    """Rounds played."""
     traces: Sequence[Trace]
     rounds: Rounds
 
+    @property
+    def over(self) -> bool:
+        """True if there is nothing left to play."""
+        return over(self.rounds.jobs[0].plan, self.done, self.traces)
+
     def snapshot(self) -> Snapshot:
-        """All that is needed to go on from here."""
+        """Return all that is needed to go on from here."""
         return Snapshot(self.done, self.rounds.state(), [copy(trace) for trace in self.traces])
 
 
-OnRound = Callable[[Progress], None]
+Callback = Callable[[Progress], None]
+"""Called after every round: saves, shows, warns, or raises to stop the run."""
 
 
-def drive(rounds: Rounds, on_round: OnRound | None = None, start: Snapshot | None = None) -> list[Trace]:
+def drive(rounds: Rounds, callbacks: Sequence[Callback] = (), start: Snapshot | None = None) -> list[Trace]:
     """Play all rounds; between them evaluate, count, and keep the iterates that are to be reported."""
     jobs, plan = rounds.jobs, rounds.jobs[0].plan
     clock = time.perf_counter()
+    start = rounds.agree_on(start)
     if plan.adaptive and len(jobs) > 1:
         raise FedcsoError("runs that choose their own m (inner_batch_most) can't be played together, only one by one")
     if start is None:
@@ -79,7 +97,7 @@ def drive(rounds: Rounds, on_round: OnRound | None = None, start: Snapshot | Non
         traces = [copy(trace) for trace in start.traces]  # the snapshot itself stays as it is
         rounds.failures |= {i: trace.failure for i, trace in enumerate(traces) if trace.failure}
         clock -= max(trace.rows[-1]["seconds"] for trace in traces)
-        best = [_best_of(trace.rows, jobs[0].problem) for trace in traces]
+        best = [_best_of(trace.rows, jobs[0].task.judge.select) for trace in traces]
         if plan.adaptive:
             rounds.resize(next(int(row["inner_batch"]) for row in reversed(traces[0].rows) if "inner_batch" in row))
     for r in range(start.done if start else 0, plan.rounds):
@@ -100,8 +118,7 @@ def drive(rounds: Rounds, on_round: OnRound | None = None, start: Snapshot | Non
             trace.participation = [count + (n in present) for n, count in enumerate(trace.participation)]
         if (r + 1) % plan.evaluate_every == 0 or r + 1 == plan.rounds or adaptive.due(plan, r + 1):
             _record(rounds, traces, best, r + 1, losses, clock)
-        if on_round:
-            on_round(Progress(r + 1, traces, rounds))
+        rounds.announce(Progress(r + 1, traces, rounds), callbacks)
     return traces
 
 
@@ -135,22 +152,22 @@ def _record(
             rounds.resize(int(row["inner_batch"]))
         counted = {name: count for name, count in trace.costs.as_dict().items() if name != "rounds"}
         row |= counted | {"seconds": time.perf_counter() - clock}
-        select = _selecting(job.problem, row)
+        select = _selecting(job.task.judge.select, row)
         if is_better(select, row[select], [best[i]]):
             trace.best, best[i] = trace.last, row[select]
         trace.rows = [*trace.rows, row]
 
 
-def _selecting(problem: Problem, row: dict[str, float]) -> str:
-    """By which metric of a row the best iterate is chosen."""
-    return problem.select if problem.select in row else "train_loss"
+def _selecting(select: str, row: dict[str, float]) -> str:
+    """Return the metric of a row by which the best iterate is chosen."""
+    return select if select in row else "train_loss"
 
 
-def _best_of(rows: Sequence[dict[str, float]], problem: Problem) -> float:
+def _best_of(rows: Sequence[dict[str, float]], wanted: str) -> float:
     """The best value in some rows."""
     best = float("nan")
     for row in rows:
-        select = _selecting(problem, row)
+        select = _selecting(wanted, row)
         best = row[select] if is_better(select, row[select], [best]) else best
     return best
 
@@ -162,11 +179,3 @@ def _diagnosed(job: Job, trace: Trace, done: int) -> dict[str, float]:
     found = adaptive.look(job.problem, trace.last, data, weights, job.plan, job.seed, done)
     trace.costs += found.costs
     return found.columns
-
-
-def only(traces: Sequence[Trace]) -> Trace:
-    """The trace of a single run; raises what broke it off."""
-    (trace,) = traces
-    if trace.failure:
-        raise trace.failure
-    return trace

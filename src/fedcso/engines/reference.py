@@ -1,42 +1,21 @@
 """The plain loop, client after client: Algorithm 1 as it is written, and the oracle for all other engines."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.errors import Fault, FedcsoError, NonFinite
-from fedcso.core.estimator import Estimator, plain
-from fedcso.core.plan import Plan
-from fedcso.core.problem import Problem
-from fedcso.core.trace import Trace
 from fedcso.core.tree import Tree
 from fedcso.engines.client import Reply, local_round
+from fedcso.engines.engine import Engine, only_one
 from fedcso.engines.job import Job
 from fedcso.engines.local_states import LocalStates
-from fedcso.engines.loop import OnRound, drive, only
+from fedcso.engines.loop import Rounds
 from fedcso.engines.server import Report, conclude, no_one_left
-from fedcso.engines.snapshot import Snapshot
 
 
-def run(
-    algorithm: Algorithm,
-    problem: Problem,
-    clients: Sequence[Any],
-    plan: Plan,
-    seed: int = 0,
-    *,
-    test: Any = None,
-    estimator: Estimator = plain,
-    device: str = "cpu",
-    on_round: OnRound | None = None,
-    start: Snapshot | None = None,
-) -> Trace:
-    """Run one method, one client after the other."""
-    job = Job(algorithm, problem, clients, plan, seed, test, estimator, device)
-    return only(drive(ClientByClient(job), on_round, start))
-
-
-class ClientByClient:
+class ClientByClient(Rounds):
     """Rounds of a single run. `each` maps a function over the clients: the built-in `map`, or a pool's."""
 
     def __init__(self, job: Job, each: Callable[..., Iterable[Any]] = map):
@@ -56,10 +35,6 @@ class ClientByClient:
         """Go on from such a state."""
         self.shared = state["shared"]
         self.local.load(state["local"])
-
-    def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
-        """The metrics of the model, here."""
-        return self.job.evaluate(models)
 
     def resize(self, inner_batch: int) -> None:
         """From now on draw so many inner samples for each ξ."""
@@ -110,3 +85,11 @@ class ClientByClient:
         if not self.job.algorithm.durable:
             self.local.clear()
         self.local.keep({client: reply.local for client, reply in replies.items()})
+
+
+@contextmanager
+def _start(algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int]) -> Iterator[Rounds]:
+    yield ClientByClient(only_one(algorithms, job, seeds))
+
+
+ENGINE = Engine(_start)

@@ -5,91 +5,36 @@ its own x alone, so the gradient of their sum is every client's gradient. All gr
 samples. A whole grid costs little more than one setting.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import torch
 
 from fedcso.core.algorithm import Algorithm, State, grid
 from fedcso.core.costs import Costs
 from fedcso.core.errors import Fault, FedcsoError, NonFinite
-from fedcso.core.estimator import Estimator, Oracle, plain
-from fedcso.core.plan import Plan
-from fedcso.core.problem import Batch, Problem, steps_of, unbounded
+from fedcso.core.oracle import Oracle
+from fedcso.core.problem import Batch, steps_of
 from fedcso.core.streams import stream
-from fedcso.core.trace import Trace
 from fedcso.core.tree import Tree, index, leaves, map_leaves, split, stack, to_device
 from fedcso.core.workers import one_thread
 from fedcso.engines.client import local_round, portions
+from fedcso.engines.engine import Engine
 from fedcso.engines.job import Job
-from fedcso.engines.loop import OnRound, drive, only
+from fedcso.engines.loop import Rounds
 from fedcso.engines.server import Report, communication, no_one_left
 from fedcso.engines.slots import Slots, choose
-from fedcso.engines.snapshot import Snapshot
 
 
-def run(
-    algorithm: Algorithm,
-    problem: Problem,
-    clients: Sequence[Any],
-    plan: Plan,
-    seed: int = 0,
-    *,
-    test: Any = None,
-    estimator: Estimator = plain,
-    device: str = "cpu",
-    on_round: OnRound | None = None,
-    start: Snapshot | None = None,
-) -> Trace:
-    """Run one method with all clients stacked."""
-    return only(
-        run_grid(
-            [algorithm],
-            problem,
-            clients,
-            plan,
-            [seed],
-            test=test,
-            estimator=estimator,
-            device=device,
-            on_round=on_round,
-            start=start,
-        )[0]
-    )
-
-
-def run_grid(
-    algorithms: Sequence[Algorithm],
-    problem: Problem,
-    clients: Sequence[Any],
-    plan: Plan,
-    seeds: Sequence[int] = (0,),
-    *,
-    test: Any = None,
-    estimator: Estimator = plain,
-    device: str = "cpu",
-    on_round: OnRound | None = None,
-    start: Snapshot | None = None,
-    rounds: "type[Stacked] | None" = None,
-) -> list[list[Trace]]:
-    """Run several settings of one method, each for several seeds: `result[setting][seed]`; `rounds` plays them.
-
-    A setting that diverges does not stop the others: its trace ends there and says why in `failure`.
-    """
-    job = Job(algorithms[0], problem, clients, plan, seeds[0], test, estimator, device)
-    _require_possible(job)
-    with one_thread():
-        traces = drive((rounds or Stacked)(algorithms, job, seeds), on_round, start)
-    return [traces[g * len(seeds) : (g + 1) * len(seeds)] for g in range(len(algorithms))]
-
-
-def possible(algorithm: Algorithm, problem: Problem, clients: Sequence[Any], estimator: Estimator = plain) -> bool:
+def possible(job: Job) -> bool:
     """True if method and problem can deal with many clients at once."""
-    if not algorithm.stacks or (problem.broadcasts and estimator is plain):
-        return algorithm.stacks
+    problem, estimator = job.problem, job.estimator
+    if not job.algorithm.stacks or (problem.broadcasts and estimator.is_plain):
+        return job.algorithm.stacks
     # Not every forward pass can be batched by vmap (one that looks at a value can't): trying tells.
-    data = next((data for data in clients if problem.trains(data)), clients[0])
+    data = next((data for data in job.clients if problem.trains(data)), job.clients[0])
     (batch,) = steps_of(estimator.draw(problem, data, stream(0, 0, 0), 1, 1, 2).batch, 1)
     x = problem.init(stream(0, 0, 0))
     try:
@@ -99,13 +44,7 @@ def possible(algorithm: Algorithm, problem: Problem, clients: Sequence[Any], est
     return True
 
 
-def _require_possible(job: Job) -> None:
-    if not possible(job.algorithm, job.problem, job.clients, job.estimator):
-        method, problem = type(job.algorithm).__name__, type(job.problem).__name__
-        raise FedcsoError(f"{method} on {problem} can't be stacked; use the engine simulation, which knows another way")
-
-
-class Stacked:
+class Stacked(Rounds):
     """Rounds of many runs in step: the server's leaves are (g, seed, ...), those at work (g, row, ...)."""
 
     def __init__(self, algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int]):
@@ -130,10 +69,6 @@ class Stacked:
         """Go on from such a state."""
         self.shared = state["shared"]
         self.local.load(state["local"])
-
-    def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
-        """All runs' models at once."""
-        return self.job.evaluate(models)
 
     def resize(self, inner_batch: int) -> None:
         """From now on draw so many inner samples for each ξ."""
@@ -272,7 +207,7 @@ class Answers:
     def __init__(self, job: Job, settings: int):
         self.oracle = Oracle.cohort(job.problem, settings, job.estimator, self.keep, job.plan.clip)
         self.losses: list[torch.Tensor] = []
-        self.probes: list[torch.Tensor] = self.losses if unbounded(job.problem) else []
+        self.probes: list[torch.Tensor] = self.losses if job.problem.project is None else []
 
     def keep(self, loss: torch.Tensor, gradient: Tree) -> None:
         """A step's."""
@@ -301,3 +236,20 @@ def _mean(tree: Tree, weights: torch.Tensor) -> Tree:
         return (visible.to(torch.float64) * aligned).sum(share.ndim - 1).to(leaf.dtype)
 
     return map_leaves(mean, tree)
+
+
+def start(algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int], kind: type[Stacked]) -> Iterator[Rounds]:
+    """Yield the rounds of such a kind, played on one of torch's threads."""
+    if not possible(job):
+        method, problem = type(job.algorithm).__name__, type(job.problem).__name__
+        raise FedcsoError(f"{method} on {problem} can't be stacked; use the engine simulation, which knows another way")
+    with one_thread():
+        yield kind(algorithms, job, seeds)
+
+
+def can_play_together(job: Job) -> bool:
+    """True unless each run chooses an m of its own."""
+    return not job.plan.adaptive
+
+
+ENGINE = Engine(contextmanager(partial(start, kind=Stacked)), can_play_together)

@@ -12,10 +12,11 @@ from typing import Any
 import torch
 
 from fedcso.core.errors import require
-from fedcso.core.estimator import Drawn, Estimator, draw_alike, plain
+from fedcso.core.estimator import Drawn, Estimator, draw_alike
 from fedcso.core.problem import Batch, Problem
 from fedcso.core.tree import Tree
 from fedcso.estimators.halves import in_halves, require_every
+from fedcso.estimators.plain import plain
 
 
 def _losses(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:

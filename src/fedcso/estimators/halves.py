@@ -10,9 +10,9 @@ subtracts one too many, the diagnosis measures them.
 import torch
 
 from fedcso.core.errors import FedcsoError
-from fedcso.core.estimator import plain
 from fedcso.core.problem import Batch, Problem
 from fedcso.core.tree import Tree, leaves, map_leaves
+from fedcso.estimators.plain import plain
 
 
 def in_halves(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:

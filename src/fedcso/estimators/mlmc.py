@@ -24,10 +24,11 @@ import torch
 
 from fedcso.core.costs import Costs
 from fedcso.core.errors import require
-from fedcso.core.estimator import Drawn, Estimator, plain, sample
+from fedcso.core.estimator import Drawn, Estimator, sample
 from fedcso.core.problem import Batch, Problem
 from fedcso.core.tree import Tree, index, map_leaves
 from fedcso.estimators.halves import in_halves, require_every
+from fedcso.estimators.plain import plain
 
 DECAY = 1.5
 """Level l gets a share of 2^(−DECAY·l): between the decay of its variance, 2, and the growth of its cost, −1."""

@@ -128,7 +128,12 @@ def _by_estimator(config: Config) -> dict[tuple[str, str], Unit]:
             rounds = math.ceil(config["samples"] / (q * tried.costs.inner_samples / 1000))
             label = f"{name}, m = {m}"
             unit = Unit(
-                f"{method} {label}", task, Plan(rounds, q, b, m), [algorithm], config["seeds"], estimator=estimator
+                f"{method} {label}",
+                task.without_test(),
+                Plan(rounds, q, b, m),
+                [algorithm],
+                config["seeds"],
+                estimator=estimator,
             )
             units[method, label] = unit
     return units
@@ -174,7 +179,9 @@ def _by_size(config: Config) -> dict[tuple[float, str], Unit]:
         plans = {f"m = {m}": (quick, Plan(rounds, q, inner_batch=m)) for m in config["fixed"]}
         grows = Plan(rounds, q, inner_batch=1, inner_batch_most=most, diagnose_every=config["diagnose_every"])
         for label, (task, plan) in (plans | {ADAPTIVE: (whole, grows)}).items():
-            units[noise, label] = Unit(f"noise {noise:g} {label}", task, plan, algorithms, config["seeds"])
+            units[noise, label] = Unit(
+                f"noise {noise:g} {label}", task.without_test(), plan, algorithms, config["seeds"]
+            )
     return units
 
 

@@ -86,7 +86,7 @@ def _units(config: Config, problem: str) -> list[Unit]:
         for way in config["ways"]:
             options = rate | {"momentum": config["momentum"], "send_u": way}
             every[_name(problem, method, way)] = build(ALGORITHMS[method], options)
-    return [Unit(name, task, plan, [one], config["seeds"], test=task.test) for name, one in every.items()]
+    return [Unit(name, task, plan, [one], config["seeds"]) for name, one in every.items()]
 
 
 def _last(config: Config, rows: Sequence[dict[str, Any]], name: str) -> list[dict[str, Any]]:

@@ -88,10 +88,10 @@ INSTANCES: dict[str, Callable[[int], Instance]] = {
 
 def _instance(problem: Problem, clients: Sequence[Any], radius: float | None) -> Instance:
     x = problem.init(torch.Generator())
-    constants, truth = problem.constants(x, clients, radius), problem.exact(x, clients, [1.0] * len(clients))
-    assert constants is not None  # both problems know all about themselves
-    assert truth is not None
-    return Instance(problem, clients, constants, float(truth[1].norm()))
+    assert problem.constants is not None  # both problems know all about themselves
+    assert problem.exact is not None
+    _, gradient = problem.exact(x, clients, [1.0] * len(clients))
+    return Instance(problem, clients, problem.constants(x, clients, radius), float(gradient.norm()))
 
 
 # ----------------------------------------------------------------------------------------- crossings

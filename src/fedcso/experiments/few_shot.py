@@ -13,7 +13,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from fedcso.algorithms import ALGORITHMS
-from fedcso.core.metrics import ByClient, mean_and_interval
+from fedcso.core.metrics import mean_and_interval
 from fedcso.core.plan import Plan
 from fedcso.core.schedules import Cosine
 from fedcso.core.task import Task
@@ -109,11 +109,10 @@ def carry_out(folder: RunFolder) -> int:
         units = [
             Unit(
                 f"trial {turn} {method}",
-                task,
+                task.for_tuning(),
                 plan,
                 [ALGORITHMS[method](**one) for one in some],
                 [config["trial_seed"]],
-                task.validation,
             )
             for method, some in settings.items()
         ]
@@ -124,10 +123,11 @@ def carry_out(folder: RunFolder) -> int:
     tried = {} if config["chosen"] else trials.search(spaces, config["trial_turns"], play_trials)
     settled = config["chosen"] or {method: trials.best(some) for method, some in tried.items()}
     chosen = {method: ALGORITHMS[method](**settings) for method, settings in settled.items()}
-    curve_test = task.test._replace(whole=index(task.test.whole, slice(config["curve_tasks"])))
+    some = task.test._replace(whole=index(task.test.whole, slice(config["curve_tasks"])))
+    for_curves = replace(task, test=some)
     found = play(
         [
-            Unit(method, task, _plan(config, config["rounds"]), [algorithm], config["seeds"], curve_test)
+            Unit(method, for_curves, _plan(config, config["rounds"]), [algorithm], config["seeds"])
             for method, algorithm in chosen.items()
         ]
     )
@@ -136,7 +136,7 @@ def carry_out(folder: RunFolder) -> int:
     pictures = [Picture(name, _panels(rows), "Mean over seeds with 95 % bands; rounds above, local steps below.")]
     if config["long_steps"]:
         leader = max(OURS, key=lambda method: fmean(_validated(task, run) for run in found[method][0]))
-        longer = _longer(config, task, leader, chosen[leader], curve_test)
+        longer = _longer(config, for_curves, leader, chosen[leader])
         long = play([longer])
         found, chosen[longer.name] = found | long, longer.algorithms[0]
         more_rows = tables.metric_rows(long, config["seeds"])
@@ -144,7 +144,7 @@ def carry_out(folder: RunFolder) -> int:
         rows += more_rows
 
     final = {
-        method: [task.problem.evaluate(run.last, task.test.whole) for run in runs] for method, (runs,) in found.items()
+        method: [task.judge.measure(run.last, task.test.whole) for run in runs] for method, (runs,) in found.items()
     }
     folder.write("metrics.csv", tables.as_csv(rows))
     at_home = tables.client_rows(found, config["seeds"], task, measure=True)
@@ -164,17 +164,17 @@ def _loss(run: Trace) -> float:
 
 
 def _validated(task: Task, run: Trace) -> float:
-    return float(task.problem.evaluate(run.last, task.validation)["accuracy"])
+    return float(task.judge.measure(run.last, task.validation)["accuracy"])
 
 
-def _longer(config: Config, task: Task, method: str, algorithm: Any, test: ByClient) -> Unit:
+def _longer(config: Config, task: Task, method: str, algorithm: Any) -> Unit:
     """One method once more, for longer, averaging after every step, with a learning rate that falls.
 
     What limits these curves is noise: a client's step follows a single task, and q of them in a row wander far.
     """
     plan = replace(_plan(config, config["long_steps"]), local_steps=1, evaluate_every=config["long_steps"] // 10)
     falling = replace(algorithm, learning_rate=Cosine(algorithm.learning_rate, plan.total_steps, floor=0.05))
-    return Unit(f"{method}, q = 1, {plan.total_steps} steps", task, plan, [falling], config["seeds"][:1], test)
+    return Unit(f"{method}, q = 1, {plan.total_steps} steps", task, plan, [falling], config["seeds"][:1])
 
 
 def _panels(rows: Sequence[dict[str, Any]]) -> Figure:

@@ -14,11 +14,11 @@ from matplotlib.figure import Figure
 
 from fedcso.algorithms import FCSG, FCSGM, AccFCSGM
 from fedcso.core.algorithm import Algorithm
-from fedcso.core.estimator import mean_outside
 from fedcso.core.metrics import mean_and_interval
 from fedcso.core.plan import Plan
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
+from fedcso.estimators.mean_outside import mean_outside
 from fedcso.experiments.reproduction import About, Picture, Statement, conclude
 from fedcso.problems import PROBLEMS
 from fedcso.reports import figures, tables
@@ -152,7 +152,7 @@ def _tuning(config: Config, tasks: dict[float, Task]) -> Iterator[Unit]:
             choices = grid(method, config)
             if len(choices) > 1:
                 name = f"tune {method} {panel}"
-                yield Unit(name, task, plan, choices, config["tuning_seeds"], task.validation)
+                yield Unit(name, task.for_tuning(), plan, choices, config["tuning_seeds"])
 
 
 def _final(config: Config, tasks: dict[float, Task], chosen: dict[Any, Algorithm]) -> Iterator[Unit]:
@@ -160,10 +160,10 @@ def _final(config: Config, tasks: dict[float, Task], chosen: dict[Any, Algorithm
         task, plan = tasks[panel.ratio], _plan(config, panel, 1)
         for method in METHODS:
             name = f"{method} {panel}"
-            yield Unit(name, task, plan, [chosen[panel, method]], config["seeds"], task.test)
+            yield Unit(name, task, plan, [chosen[panel, method]], config["seeds"])
         name = f"{OUTSIDE} {panel}"
         momentum = [chosen[panel, "FCSG-M"]]
-        yield Unit(name, task, plan, momentum, config["seeds"], task.test, mean_outside)
+        yield Unit(name, task, plan, momentum, config["seeds"], mean_outside)
 
 
 def at_end(trace: Trace, metric: str = "accuracy") -> float:

@@ -131,7 +131,7 @@ def _unit(
     plan, algorithms = _prepared(config, method, chosen[method], rounds)
     plan = replace(plan, evaluate_every=max(1, rounds // config["evaluations"]))
     name = f"{method} on {data}" + (f", {plan.total_steps} steps" if longer else "")
-    return Unit(name, task, plan, algorithms, seeds, task.test)
+    return Unit(name, task, plan, algorithms, seeds)
 
 
 def _prepared(config: Config, method: str, settings: Settings, rounds: int) -> tuple[Plan, list[Algorithm]]:
@@ -163,10 +163,9 @@ def _tuned(config: Config, data: str, tasks: dict[str, Task], play: Play) -> dic
         units = {
             (method, place): Unit(
                 f"trial {number} {method} on {data} {place}",
-                tasks[method],
+                tasks[method].for_tuning(),
                 *_prepared(config, method, settings, config["trial_rounds"][data]),
                 [config["trial_seed"]],
-                tasks[method].validation,
             )
             for method, some in asked.items()
             for place, settings in enumerate(some)
@@ -187,4 +186,4 @@ def _score(run: Trace) -> float:
 
 
 def _validated(task: Task, run: Trace) -> float:
-    return float(task.problem.evaluate(run.last, task.validation)["average_precision"])
+    return float(task.judge.measure(run.last, task.validation)["average_precision"])

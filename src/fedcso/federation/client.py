@@ -79,7 +79,7 @@ def evaluate(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
     """The model's metrics on this site's held-out data."""
     holding = site.holding(order, app)
     with torch.no_grad():
-        metrics = holding.problem.evaluate(to_device(tree["x"], site.device), holding.test)
+        metrics = holding.judge.measure(to_device(tree["x"], site.device), holding.test)
     return {"metrics": {name: _number(value) for name, value in metrics.items()}}, ()
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from fedcso.core.delivery import Delivery
 from fedcso.core.errors import FedcsoError
+from fedcso.core.judge import Judge, Network
 from fedcso.core.metrics import AT_CLIENTS, mean_over_clients
 from fedcso.core.problem import Problem
 from fedcso.core.tree import Tree
@@ -26,23 +26,34 @@ class About:
     tests: bool = False
 
 
-class Elsewhere(Problem):
-    """A problem whose data are at sites: clients' data are `About`, test data is a way to ask.
+def judge_elsewhere(judge: Judge, form: Any) -> Judge:
+    """Return a judge whose test data is a way to ask sites: its metrics are the means of what they measure.
 
     `form` has the form of a client's data; what is in it is not looked at.
     """
 
-    def __init__(self, problem: Problem, form: Any):
-        self.problem, self.form = problem, form
-        self.select = AT_CLIENTS + problem.select  # type: ignore[misc]  # of this one, not of the class
+    def evaluate(x: Tree, ask: Ask) -> dict[str, Any]:
+        return mean_over_clients(ask(x))
+
+    def network(x: Tree, ask: Ask) -> Network:
+        """Return the trained network, shown inputs of the right form."""
+        assert judge.network is not None
+        shown = torch.zeros(2, *form.inputs.shape[1:], dtype=form.inputs.dtype)
+        return judge.network(x, Examples(shown, form.labels[:0]))
+
+    exports = judge.network is not None and isinstance(form, Examples)
+    return Judge(evaluate, AT_CLIENTS + judge.select, network=network if exports else None)
+
+
+class Elsewhere(Problem):
+    """A problem whose data are at sites: clients' data are `About`."""
+
+    def __init__(self, problem: Problem):
+        self.problem, self.project = problem, problem.project
 
     def init(self, rng: torch.Generator) -> Tree:
         """x_0."""
         return self.problem.init(rng)
-
-    def project(self, x: Tree) -> Tree:
-        """The nearest point of X."""
-        return self.problem.project(x)
 
     def trains(self, data: About) -> bool:
         """As the site says."""
@@ -55,18 +66,6 @@ class Elsewhere(Problem):
     def outer_count(self, data: About) -> int | None:
         """Not known here, and no one else's business."""
         raise FedcsoError("methods with a state for each ξ (SOX, SOAP, MOML) can't be checked without the sites' data")
-
-    def evaluate(self, x: Tree, test: Ask | None) -> dict[str, Any]:
-        """The mean of what sites measure at home."""
-        return mean_over_clients(test(x)) if test else {}
-
-    def deliver(self, x: Tree, test: Ask | None) -> Delivery | None:
-        """The trained network, shown inputs of the right form."""
-        if not isinstance(self.form, Examples):
-            return None
-        inputs = self.form.inputs
-        shown = torch.zeros(2, *inputs.shape[1:], dtype=inputs.dtype)
-        return self.problem.deliver(x, Examples(shown, self.form.labels[:0]))
 
     def sample_outer(self, data: Any, rng: torch.Generator, shape: tuple[int, ...]) -> Tree:
         """Not here."""

@@ -12,6 +12,7 @@ from flwr.serverapp import Grid
 from fedcso.core.errors import Fault, FedcsoError, LeftOut
 from fedcso.core.tree import Tree
 from fedcso.engines.job import Job
+from fedcso.engines.loop import Rounds
 from fedcso.engines.server import Report, conclude
 from fedcso.federation.acceptance import accepted
 from fedcso.federation.exchange import Arrival, exchange
@@ -54,7 +55,7 @@ class Connection:
         return found
 
 
-class SiteBySite:
+class SiteBySite(Rounds):
     """Rounds of a single run (one method, one seed)."""
 
     def __init__(self, job: Job, connection: Connection, order: Order):
@@ -72,10 +73,6 @@ class SiteBySite:
     def load(self, state: dict[str, Tree]) -> None:
         """Go on from such a state."""
         self.shared, self.remembered = state["shared"], state["remembered"].clone()
-
-    def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
-        """The sites' metrics of the model."""
-        return self.job.evaluate(models)
 
     def resize(self, inner_batch: int) -> None:
         """Sites draw what the run's settings say: refused when it is set up."""

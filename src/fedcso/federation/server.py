@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
@@ -14,18 +14,14 @@ from flwr.serverapp import Grid, ServerApp
 
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.errors import FedcsoError
-from fedcso.core.estimator import Estimator, plain
-from fedcso.core.plan import Plan
-from fedcso.core.problem import Problem
 from fedcso.core.task import Task
-from fedcso.core.trace import Trace
 from fedcso.datasets.tables.agree import ELSEWHERE, Description, agree
+from fedcso.engines.engine import Engine, only_one
 from fedcso.engines.job import Job
-from fedcso.engines.loop import OnRound, drive, only
-from fedcso.engines.snapshot import Snapshot
+from fedcso.engines.loop import Rounds
 from fedcso.federation.deploy.deployment import Deployment
 from fedcso.federation.deploy.watchdog import watched
-from fedcso.federation.elsewhere import About, Elsewhere
+from fedcso.federation.elsewhere import Elsewhere, judge_elsewhere
 from fedcso.federation.journal import Journal
 from fedcso.federation.options import OPTIONS, Federation
 from fedcso.federation.order import Order
@@ -75,8 +71,8 @@ def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
     roster = Roster(grid, order, federation.round_seconds)
     with at_work(folder), _told(folder), watched(_superlink_port(folder)):
         _gather(roster, folder, federation)
-        task = _task(config, roster, folder)
         connection = Connection(grid, federation, roster, Journal(folder))
+        task = _task(config, connection, folder)
         study = Study(_units(config, task, connection, folder), folder.path / "checkpoints", every_rounds=1)
 
         def on_checkpoint() -> None:
@@ -137,46 +133,37 @@ def _gather(roster: Roster, folder: RunFolder, federation: Federation) -> None:
     folder.write(SITES, json.dumps(content, indent=1))
 
 
-def _task(config: dict[str, Any], roster: Roster, folder: RunFolder) -> Task:
+def _task(config: dict[str, Any], connection: Connection, folder: RunFolder) -> Task:
     """The problem with what the coordinator knows of the sites' data."""
+    roster = connection.roster
     if roster.order.agreement:
         path = folder.write("agreement.json", json.dumps(roster.order.agreement, indent=1))
         config = config | {"agreement": str(path)}
     task = task_of(config)
-    problem = Elsewhere(task.problem, task.clients[0])
     notes = roster.order.agreement.get("notes", task.notes)
-    return Task(problem, roster.about, names=roster.names, notes=notes, files=task.files)
+    judge = judge_elsewhere(task.judge, task.clients[0])
+    ask = partial(connection.measure, roster.order) if any(about.tests for about in roster.about) else None
+    return Task(Elsewhere(task.problem), roster.about, ask, None, judge, roster.names, notes, task.files)
 
 
 def _units(config: dict[str, Any], task: Task, connection: Connection, folder: RunFolder) -> list[Unit]:
     plan, order = plan_of(config), connection.roster.order
-    ask = partial(connection.measure, order) if any(about.tests for about in task.clients) else None
     units = []
     for name, algorithm in algorithms_of(config).items():
         own = replace(order, algorithm=name, run=f"{folder.path.name}/{as_file_name(name)}")
-        engine = partial(run, connection=connection, order=own)
-        units.append(Unit(name, task, plan, [algorithm], config["seeds"], ask, engine=engine))
+        units.append(Unit(name, task, plan, [algorithm], config["seeds"], engine=over_sites(connection, own)))
     return units
 
 
-def run(
-    algorithm: Algorithm,
-    problem: Problem,
-    clients: list[About],
-    plan: Plan,
-    seed: int = 0,
-    *,
-    connection: Connection,
-    order: Order,
-    test: Any = None,
-    estimator: Estimator = plain,
-    device: str = "cpu",
-    on_round: OnRound | None = None,
-    start: Snapshot | None = None,
-) -> Trace:
-    """Run one method over the sites that a connection leads to."""
-    job = Job(algorithm, problem, clients, plan, seed, test, estimator, device)
-    # With noise no one may see the iterate of the output step, to which none is added.
-    output_step = -1 if connection.federation.dp_noise else job.output_step()
-    order = replace(order, run=f"{order.run}/seed{seed}", seed=seed, output_step=output_step)
-    return only(drive(SiteBySite(job, connection, order), on_round, start))
+def over_sites(connection: Connection, order: Order) -> Engine:
+    """Return the engine that plays rounds over the sites that a connection leads to."""
+
+    @contextmanager
+    def start(algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int]) -> Iterator[Rounds]:
+        job = only_one(algorithms, job, seeds)
+        # With noise no one may see the iterate of the output step, to which none is added.
+        output_step = -1 if connection.federation.dp_noise else job.output_step()
+        own = replace(order, run=f"{order.run}/seed{job.seed}", seed=job.seed, output_step=output_step)
+        yield SiteBySite(job, connection, own)
+
+    return Engine(start)

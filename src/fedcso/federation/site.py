@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 from fedcso.core import atomic
 from fedcso.core.errors import FedcsoError, UnknownName
+from fedcso.core.judge import Judge
 from fedcso.core.metrics import ByClient
 from fedcso.core.problem import Problem
+from fedcso.core.task import Task
 from fedcso.engines.job import Job
 from fedcso.estimators import ESTIMATORS
 from fedcso.federation.order import Order
@@ -25,6 +27,7 @@ class Holding(NamedTuple):
 
     number: int
     problem: Problem
+    judge: Judge
     data: Any
     test: Any
     """Held-out data of its own, or None."""
@@ -69,11 +72,11 @@ class Site:
             task = task_of(config)
             if len(task.clients) != 1:
                 raise FedcsoError(f"a site's own data must be those of ONE site, not of {len(task.clients)}")
-            return Holding(number, task.problem, task.clients[0], _test(task.test, 0))
+            return Holding(number, task.problem, task.judge, task.clients[0], _test(task.test, 0))
         task = task_of(config)
         if len(task.clients) != len(order.sites):
             raise FedcsoError(f"the problem has {len(task.clients)} clients, but there are {len(order.sites)} sites")
-        return Holding(number, task.problem, task.clients[number], _test(task.test, number))
+        return Holding(number, task.problem, task.judge, task.clients[number], _test(task.test, number))
 
     def job(self, order: Order, holding: Holding) -> Job:
         """The round's work; other sites' data are not here, and not looked at."""
@@ -81,7 +84,7 @@ class Site:
         clients = [holding.data] * len(order.sites)
         plan = plan_of(order.config)
         estimator = ESTIMATORS[order.config["estimator"]]
-        return Job(algorithm, holding.problem, clients, plan, order.seed, None, estimator, self.device)
+        return Job(algorithm, Task(holding.problem, clients), plan, order.seed, estimator, self.device)
 
     def _agreement(self, order: Order, number: int) -> Path:
         """What the sites agreed on, as a file here."""

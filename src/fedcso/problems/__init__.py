@@ -3,24 +3,33 @@
 from collections.abc import Callable
 
 from fedcso.core.task import Task
-from fedcso.problems.auprc import AUPRC, auprc
-from fedcso.problems.auroc import AUROC, auroc
-from fedcso.problems.classification import Classification, classification
-from fedcso.problems.cross_entropy import CrossEntropy, cross_entropy
-from fedcso.problems.invariant_logistic import InvariantLogistic, invariant_logistic
-from fedcso.problems.maml import MAML, maml
-from fedcso.problems.nested_quadratic import NestedQuadratic, nested_quadratic
-from fedcso.problems.pretraining import pretraining
+from fedcso.problems import (
+    auprc,
+    auroc,
+    classification,
+    cross_entropy,
+    invariant_logistic,
+    maml,
+    nested_quadratic,
+    pretraining,
+)
+from fedcso.problems.auprc import AUPRC
+from fedcso.problems.auroc import AUROC
+from fedcso.problems.classification import Classification
+from fedcso.problems.cross_entropy import CrossEntropy
+from fedcso.problems.invariant_logistic import InvariantLogistic
+from fedcso.problems.maml import MAML
+from fedcso.problems.nested_quadratic import NestedQuadratic
 
 PROBLEMS: dict[str, Callable[..., Task]] = {
-    "invariant_logistic": invariant_logistic,
-    "nested_quadratic": nested_quadratic,
-    "classification": classification,
-    "maml": maml,
-    "pretraining": pretraining,
-    "auprc": auprc,
-    "auroc": auroc,
-    "cross_entropy": cross_entropy,
+    "invariant_logistic": invariant_logistic.invariant_logistic,
+    "nested_quadratic": nested_quadratic.nested_quadratic,
+    "classification": classification.classification,
+    "maml": maml.maml,
+    "pretraining": pretraining.pretraining,
+    "auprc": auprc.auprc,
+    "auroc": auroc.auroc,
+    "cross_entropy": cross_entropy.cross_entropy,
 }
 """By name, the function that makes a problem and its data; its arguments are the command line's options."""
 

@@ -20,11 +20,10 @@ Convergence, NeurIPS 2021.
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
-from fedcso.core.delivery import Delivery
 from fedcso.core.errors import FedcsoError, require, require_positive
 from fedcso.core.problem import Problem
 from fedcso.core.task import Task, with_plan
@@ -32,7 +31,7 @@ from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.tables.sites import load_sites
 from fedcso.models.score_nets import net_for
-from fedcso.problems.scores import Scores, task_of_sites
+from fedcso.problems.scores import Scores, ranking_judge, task_of_sites
 
 
 class Positives(NamedTuple):
@@ -55,7 +54,6 @@ class AUPRC(Problem):
     """One inner batch for all positives of a step; False draws one for each."""
     itself: float = 1.0
     """How often a positive counts among its own m inner samples; 0 is the literal estimate."""
-    select: ClassVar[str] = "average_precision"
 
     def __post_init__(self) -> None:
         require_positive("margin", self.margin)
@@ -114,18 +112,6 @@ class AUPRC(Problem):
         """The number of examples."""
         return len(data.labels)
 
-    def evaluate(self, x: Tree, test: Examples | None) -> dict[str, Any]:
-        """Average precision, AUROC, prevalence."""
-        return self.scores.evaluate(x, test)
-
-    def ranking(self, x: Tree, test: Examples) -> tuple[torch.Tensor, torch.Tensor]:
-        """Scores and labels."""
-        return self.scores.ranking(x, test)
-
-    def deliver(self, x: Tree, test: Examples) -> Delivery:
-        """The trained network."""
-        return self.scores.deliver(x, test)
-
 
 @with_plan(rounds=60, local_steps=10, outer_batch=8, inner_batch=32, evaluate_every=5)
 def auprc(
@@ -150,4 +136,4 @@ def auprc(
     """
     sites = load_sites(**where)
     problem = AUPRC(Scores(net_for(net, sites.train[0].inputs)), margin, sigmoid, shared, itself)
-    return task_of_sites(problem, sites, train_on)
+    return task_of_sites(problem, ranking_judge(problem.scores), sites, train_on)

@@ -13,12 +13,12 @@ Reference: Ying, Wen, Lyu, Stochastic Online AUC Maximization, NeurIPS 2016.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
-from fedcso.core.delivery import Delivery
 from fedcso.core.errors import require_fraction
+from fedcso.core.judge import Judge
 from fedcso.core.problem import ascend
 from fedcso.core.task import Task, with_plan
 from fedcso.core.tree import Tree, leaves
@@ -26,7 +26,7 @@ from fedcso.datasets.examples import Examples
 from fedcso.datasets.tables.sites import load_sites
 from fedcso.models.score_nets import net_for
 from fedcso.problems.ordinary import Ordinary
-from fedcso.problems.scores import Scores, share_of_positives, task_of_sites
+from fedcso.problems.scores import Scores, ranking_judge, share_of_positives, task_of_sites
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,6 @@ class AUROC(Ordinary):
     scores: Scores
     positive_rate: float
     """p."""
-    select: ClassVar[str] = "average_precision"
 
     def __post_init__(self) -> None:
         require_fraction("positive_rate", self.positive_rate)
@@ -56,17 +55,10 @@ class AUROC(Ordinary):
         negative = p * ((h - v["b"]).square() + 2 * (1 + dual) * h)
         return torch.where(xi.labels == 1, positive, negative) - p * (1 - p) * dual.square()
 
-    def evaluate(self, x: Tree, test: Examples | None) -> dict[str, Any]:
-        """Average precision, AUROC, prevalence."""
-        return self.scores.evaluate(x["primal"]["w"], test)
 
-    def ranking(self, x: Tree, test: Examples) -> tuple[torch.Tensor, torch.Tensor]:
-        """Scores and labels."""
-        return self.scores.ranking(x["primal"]["w"], test)
-
-    def deliver(self, x: Tree, test: Examples) -> Delivery:
-        """The trained network."""
-        return self.scores.deliver(x["primal"]["w"], test)
+def auroc_judge(problem: AUROC) -> Judge:
+    """Return the judge of the network among the primal variables."""
+    return ranking_judge(problem.scores, lambda x: x["primal"]["w"])
 
 
 @with_plan(rounds=60, local_steps=10, outer_batch=40, evaluate_every=5)
@@ -80,4 +72,4 @@ def auroc(net: str = "auto", train_on: str = "sites", **where: Any) -> Task:
     """
     sites = load_sites(**where)
     problem = AUROC(Scores(net_for(net, sites.train[0].inputs)), share_of_positives(sites))
-    return task_of_sites(problem, sites, train_on)
+    return task_of_sites(problem, auroc_judge(problem), sites, train_on)

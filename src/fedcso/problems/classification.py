@@ -5,7 +5,6 @@
 There are no inner samples. Every nested method works here too, and becomes its ordinary relative.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +13,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from fedcso.core.errors import require_count
+from fedcso.core.judge import Judge
 from fedcso.core.task import Task
 from fedcso.core.tree import Tree
 from fedcso.datasets import Examples, load
@@ -28,8 +28,6 @@ class Classification(Ordinary):
     """Cross-entropy of a network; a client's data are `Examples`, drawn with replacement."""
 
     model: nn.Module
-    measure: Callable[[Tree, Any], dict[str, Any]] | None = None
-    """(x, held-out data) -> metrics, if a model is to be judged by something else than labelled examples."""
     network: Functional = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -43,17 +41,18 @@ class Classification(Ordinary):
         """Cross-entropy of each example."""
         return F.cross_entropy(self.network.apply(x, xi.inputs), xi.labels, reduction="none")
 
-    def evaluate(self, x: Tree, test: Any) -> dict[str, Any]:
-        """Accuracy and mean loss on test examples, or what `measure` says."""
-        if test is None:
-            return {}
-        if self.measure:
-            return self.measure(x, test)
-        logits = torch.cat([self.network.apply(x, part) for part in torch.split(test.inputs, 1024)])
+
+def classification_judge(problem: Classification) -> Judge:
+    """Return the judge that measures accuracy and mean loss on labelled examples."""
+
+    def evaluate(x: Tree, data: Examples) -> dict[str, Any]:
+        logits = torch.cat([problem.network.apply(x, part) for part in torch.split(data.inputs, 1024)])
         return {
-            "loss": F.cross_entropy(logits, test.labels),
-            "accuracy": (logits.argmax(-1) == test.labels).double().mean(),
+            "loss": F.cross_entropy(logits, data.labels),
+            "accuracy": (logits.argmax(-1) == data.labels).double().mean(),
         }
+
+    return Judge(evaluate)
 
 
 def classification(
@@ -80,9 +79,11 @@ def classification(
     )
     train, validation, test = thirds(len(examples.labels), data_seed)
     shares = partition(examples.labels[train], clients, alpha, data_seed)
+    problem = Classification(nn.Sequential(*layers))
     return Task(
-        Classification(nn.Sequential(*layers)),
+        problem,
         [share(examples, train[own]) for own in shares],
         test=Examples(*(column[test] for column in examples)),
         validation=Examples(*(column[validation] for column in examples)),
+        judge=classification_judge(problem),
     )

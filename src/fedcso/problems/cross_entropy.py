@@ -1,12 +1,11 @@
 """Cross-entropy of labels 0 and 1, plain or with both classes weighted alike: what FedAvg is usually given."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 
-from fedcso.core.delivery import Delivery
 from fedcso.core.errors import require_positive
 from fedcso.core.task import Task, with_plan
 from fedcso.core.tree import Tree
@@ -14,7 +13,7 @@ from fedcso.datasets.examples import Examples
 from fedcso.datasets.tables.sites import load_sites
 from fedcso.models.score_nets import net_for
 from fedcso.problems.ordinary import Ordinary
-from fedcso.problems.scores import Scores, share_of_positives, task_of_sites
+from fedcso.problems.scores import Scores, ranking_judge, share_of_positives, task_of_sites
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,6 @@ class CrossEntropy(Ordinary):
     scores: Scores
     positive_weight: float = 1.0
     """How much a positive example counts, a negative being 1."""
-    select: ClassVar[str] = "average_precision"
 
     def __post_init__(self) -> None:
         require_positive("positive_weight", self.positive_weight)
@@ -38,18 +36,6 @@ class CrossEntropy(Ordinary):
         logits = self.scores.logits(x, xi.inputs)
         weight = torch.where(xi.labels == 1, self.positive_weight, 1.0)
         return F.binary_cross_entropy_with_logits(logits, xi.labels.to(logits), weight.to(logits), reduction="none")
-
-    def evaluate(self, x: Tree, test: Examples | None) -> dict[str, Any]:
-        """Average precision, AUROC, prevalence."""
-        return self.scores.evaluate(x, test)
-
-    def ranking(self, x: Tree, test: Examples) -> tuple[torch.Tensor, torch.Tensor]:
-        """Scores and labels."""
-        return self.scores.ranking(x, test)
-
-    def deliver(self, x: Tree, test: Examples) -> Delivery:
-        """The trained network."""
-        return self.scores.deliver(x, test)
 
 
 @with_plan(rounds=60, local_steps=10, outer_batch=40, evaluate_every=5)
@@ -65,4 +51,4 @@ def cross_entropy(net: str = "auto", weighted: bool = False, train_on: str = "si
     sites = load_sites(**where)
     rate = share_of_positives(sites)
     problem = CrossEntropy(Scores(net_for(net, sites.train[0].inputs)), (1 - rate) / rate if weighted else 1.0)
-    return task_of_sites(problem, sites, train_on)
+    return task_of_sites(problem, ranking_judge(problem.scores), sites, train_on)

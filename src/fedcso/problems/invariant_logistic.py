@@ -17,7 +17,7 @@ linearly.)
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ import torch.nn.functional as F
 
 from fedcso.core.constants import Constants
 from fedcso.core.errors import require, require_count, require_positive
+from fedcso.core.judge import Judge
 from fedcso.core.problem import Problem
 from fedcso.core.streams import DATA, stream
 from fedcso.core.task import Task
@@ -67,7 +68,7 @@ class InvariantLogistic(Problem):
     depend on m. Still counted as m samples."""
     dtype: torch.dtype = torch.float32
 
-    broadcasts: ClassVar[bool] = True
+    broadcasts = True
 
     def __post_init__(self) -> None:
         require_count("dimension", self.dimension)
@@ -160,12 +161,6 @@ class InvariantLogistic(Problem):
         """Clients draw from distributions: they all count alike."""
         return 1.0
 
-    def evaluate(self, x: torch.Tensor, test: Point | None) -> dict[str, torch.Tensor]:
-        """Share of noise-free test points on the right side."""
-        if test is None:
-            return {}
-        return {"accuracy": (torch.sign(x @ test.a.T) == test.label).double().mean(-1)}
-
     # ------------------------------------------------------------------------------------ the truth
 
     def exact(
@@ -247,7 +242,13 @@ def invariant_logistic(
         sources,
         test=problem.test_points(sources, test_points, seed=data_seed),
         validation=problem.test_points(sources, test_points, seed=data_seed + 1),
+        judge=Judge(measure_accuracy, broadcasts=True),
     )
+
+
+def measure_accuracy(x: torch.Tensor, points: Point) -> dict[str, torch.Tensor]:
+    """Return the share of noise-free points on the right side."""
+    return {"accuracy": (torch.sign(x @ points.a.T) == points.label).double().mean(-1)}
 
 
 def _logistic_part(x: torch.Tensor, source: Source) -> tuple[torch.Tensor, torch.Tensor]:

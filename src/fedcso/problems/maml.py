@@ -25,6 +25,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from fedcso.core.errors import FedcsoError, require_count, require_positive
+from fedcso.core.judge import Judge
 from fedcso.core.problem import Problem
 from fedcso.core.task import Task, with_plan
 from fedcso.core.tree import Tree, add_scaled, index, leaves, map_leaves, stack, unflatten_like
@@ -177,16 +178,22 @@ class MAML(Problem):
         xi = self.sample_outer(data, rng, (tasks,))
         return Episodes(xi, self.sample_inner(data, rng, xi, shots))
 
-    def evaluate(self, x: Tree, test: Episodes | None) -> dict[str, Any]:
+
+def _variable(x: Tree) -> Tree:
+    return map_leaves(lambda leaf: leaf.detach().requires_grad_(), x)
+
+
+def few_shot_judge(problem: MAML) -> Judge:
+    """Return the judge that adapts a model to each task, as MAML's is at test time, and measures it on the queries."""
+
+    def evaluate(x: Tree, test: Episodes) -> dict[str, Any]:
         """Query loss and accuracy after adaptation, mean over the tasks, with the half-width of its 95 % interval."""
-        if test is None:
-            return {}
 
         def one(task: int) -> tuple[torch.Tensor, torch.Tensor]:
             images = test.xi.images[task]
             with torch.no_grad():  # a worker thread does not inherit it
-                logits = self.network.apply(self.adapt(x, test.eta[task], self.test_steps), images)
-            labels = self._query_labels(images)
+                logits = problem.network.apply(problem.adapt(x, test.eta[task], problem.test_steps), images)
+            labels = problem._query_labels(images)
             return F.cross_entropy(logits, labels), (logits.argmax(-1) == labels).double().mean()
 
         with pool() as workers:
@@ -198,9 +205,7 @@ class MAML(Problem):
             "accuracy_interval": 1.96 * accuracy.std(correction=min(1, len(accuracy) - 1)) / len(accuracy) ** 0.5,
         }
 
-
-def _variable(x: Tree) -> Tree:
-    return map_leaves(lambda leaf: leaf.detach().requires_grad_(), x)
+    return Judge(evaluate)
 
 
 @with_plan(rounds=20, local_steps=10, outer_batch=1, inner_batch=1, evaluate_every=5)
@@ -233,4 +238,4 @@ def maml(
     network = Conv4(ways, filters, pooling)
     problem = MAML(network, ways, queries, inner_rate, inner_steps=inner_steps, first_order=first_order)
     held = partial(fixed, tasks, ways) if tasks else freely
-    return Task(problem, *load_few_shot(problem.episodes, held, **where))
+    return Task(problem, *load_few_shot(problem.episodes, held, **where), judge=few_shot_judge(problem))

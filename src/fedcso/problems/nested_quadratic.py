@@ -13,7 +13,6 @@ With the mean outside f the bias is τ² x, whatever m.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 
@@ -37,7 +36,7 @@ class NestedQuadratic(Problem):
     """τ, the noise of η given ξ; it makes the bias."""
     dtype: torch.dtype = torch.float64
 
-    broadcasts: ClassVar[bool] = True
+    broadcasts = True
 
     def __post_init__(self) -> None:
         require_count("dimension", self.dimension)

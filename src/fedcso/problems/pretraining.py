@@ -10,13 +10,14 @@ from typing import Any
 import torch
 
 from fedcso.core.errors import require_count
+from fedcso.core.judge import Judge
 from fedcso.core.task import Task, with_plan
 from fedcso.core.tree import Tree
 from fedcso.datasets import Examples
 from fedcso.models.conv4 import Conv4
 from fedcso.problems.classification import Classification
 from fedcso.problems.few_shot_tasks import Episodes, freely, images_of, load_few_shot
-from fedcso.problems.maml import MAML
+from fedcso.problems.maml import MAML, few_shot_judge
 
 
 @with_plan(rounds=20, local_steps=10, outer_batch=80, evaluate_every=5)
@@ -34,15 +35,18 @@ def pretraining(ways: int = 5, queries: int = 15, inner_rate: float = 0.4, filte
     few_shot = MAML(Conv4(ways, filters), ways, queries, inner_rate)
     characters = load_few_shot(few_shot.episodes, freely, **where)
 
-    def measure(x: Tree, episodes: Episodes) -> dict[str, Any]:
-        """A fresh last layer: the trained one knows classes that no task asks about."""
+    adapted = few_shot_judge(few_shot)
+
+    def evaluate(x: Tree, episodes: Episodes) -> dict[str, Any]:
+        """Measure with a fresh last layer: the trained one knows classes that no task asks about."""
         fresh = {"out.weight": x["out.weight"].new_zeros(ways, filters), "out.bias": x["out.bias"].new_zeros(ways)}
-        return few_shot.evaluate(x | fresh, episodes)
+        return adapted.evaluate(x | fresh, episodes)
 
     shares = [images_of(held) for held in characters.clients]
     sizes = [len(images) for images in shares]
     labelled = [_labelled(images, first=sum(sizes[:n])) for n, images in enumerate(shares)]
-    return Task(Classification(Conv4(sum(sizes), filters), measure), labelled, characters.test, characters.validation)
+    problem = Classification(Conv4(sum(sizes), filters))
+    return Task(problem, labelled, characters.test, characters.validation, Judge(evaluate))
 
 
 def _labelled(images: torch.Tensor, first: int) -> Examples:

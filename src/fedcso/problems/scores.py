@@ -1,14 +1,15 @@
 """What problems with rare positives share: a network that gives each example one score, and how scores are judged."""
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import nn
 
-from fedcso.core.delivery import Delivery
 from fedcso.core.errors import FedcsoError, UnknownName
+from fedcso.core.judge import Judge, Network
 from fedcso.core.metrics import ByClient
 from fedcso.core.problem import Problem
 from fedcso.core.task import Task
@@ -39,31 +40,36 @@ class Scores:
             raise FedcsoError(f"the network must have ONE output for each of {len(inputs)} examples, not {shape}")
         return output.reshape(len(inputs))
 
-    def evaluate(self, x: Tree, test: Examples | None) -> dict[str, Any]:
-        """Average precision and AUROC (undefined, nan, without both kinds of examples), and the chance line.
+
+def ranking_judge(scores: Scores, weights: Callable[[Tree], Tree] = lambda x: x) -> Judge:
+    """Return the judge of every problem that ranks examples by a network; `weights` finds the network's in x."""
+
+    def rank(x: Tree, data: Examples) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the scores of examples, and their labels."""
+        with torch.no_grad():
+            parts = [scores.logits(weights(x), part) for part in torch.split(data.inputs, 1000)]
+            return torch.cat(parts), data.labels
+
+    def evaluate(x: Tree, data: Examples) -> dict[str, Any]:
+        """Measure average precision and AUROC (undefined, nan, without both kinds of examples), and the chance line.
 
         `prevalence` is the average precision of random scores; `saturated` is the share of logits so large that a
         sigmoid's slope is gone: training on sigmoid scores then stands still.
         """
-        if test is None:
-            return {}
-        if not len(test.labels):
+        if not len(data.labels):
             return {"average_precision": torch.nan, "auroc": torch.nan, "prevalence": torch.nan}
-        logits, labels = self.ranking(x, test)
+        logits, labels = rank(x, data)
         return judged(logits, labels) | {"saturated": (logits.abs() > DEAD).double().mean()}
 
-    def ranking(self, x: Tree, test: Examples) -> tuple[torch.Tensor, torch.Tensor]:
-        """Scores of examples, and their labels."""
-        with torch.no_grad():
-            return torch.cat([self.logits(x, part) for part in torch.split(test.inputs, 1000)]), test.labels
-
-    def deliver(self, x: Tree, test: Examples) -> Delivery:
-        """The network with these parameters."""
-        module = copy.deepcopy(self.model)
+    def network(x: Tree, data: Examples) -> Network:
+        """Return the network with these parameters."""
+        module = copy.deepcopy(scores.model)
         with torch.no_grad():
             for name, parameter in module.named_parameters():
-                parameter.copy_(x[name])
-        return Delivery(module, as_input(test.inputs[:2]))
+                parameter.copy_(weights(x)[name])
+        return Network(module, as_input(data.inputs[:2]))
+
+    return Judge(evaluate, select="average_precision", rank=rank, network=network)
 
 
 def judged(scores: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
@@ -96,7 +102,7 @@ def share_of_positives(sites: Sites) -> float:
     return float(labels.double().mean())
 
 
-def task_of_sites(problem: Problem, sites: Sites, train_on: str) -> Task:
+def task_of_sites(problem: Problem, judge: Judge, sites: Sites, train_on: str) -> Task:
     """The task of training on the sites (or on all data pooled, or on one site's) and being judged by all of them."""
     share_of_positives(sites)  # there must be both kinds
     names, train, notes = sites.names, sites.train, list(sites.notes)
@@ -115,4 +121,4 @@ def task_of_sites(problem: Problem, sites: Sites, train_on: str) -> Task:
     test = ByClient(pooled(sites.test), sites.test, sites.names)
     files = {"preparation.json": sites.preparation.to_json()} if sites.preparation else {}
     clients = [sites.variation.of(data) for data in train]
-    return Task(problem, clients, test, pooled(sites.validation), names, notes, files)
+    return Task(problem, clients, test, pooled(sites.validation), judge, names, notes, files)

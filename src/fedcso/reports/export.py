@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 import torch
 
-from fedcso.core.delivery import Delivery
 from fedcso.core.errors import FedcsoError
+from fedcso.core.judge import Network
 
 
-def as_onnx(delivery: Delivery) -> bytes:
+def as_onnx(network: Network) -> bytes:
     """The network as an ONNX file: `inputs` (any number of examples) to `scores`."""
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with warnings.catch_warnings():  # torch's exporter warns of its own inner workings
         warnings.simplefilter("ignore")
         try:
             program = torch.onnx.export(
-                delivery.module.eval(),
-                (delivery.inputs,),
+                network.module.eval(),
+                (network.inputs,),
                 input_names=["inputs"],
                 output_names=["scores"],
                 dynamic_shapes=({0: torch.export.Dim("examples")},),

@@ -39,7 +39,7 @@ def write_all(folder: RunFolder, found: Results, seeds: Sequence[int], task: Tas
     folder.write("model-final.safetensors", _models(models, "last"))
     folder.write("model-best.safetensors", _models(models, "best"))
     test = task.test.whole if isinstance(task.test, ByClient) else task.test
-    if ranked := precision_recall.rows(models, task.problem, test):
+    if ranked := precision_recall.rows(models, task.judge, test):
         folder.write("precision-recall.csv", tables.as_csv(ranked))
     _deliver(folder, models, task, test)
     if task.notes:
@@ -49,19 +49,20 @@ def write_all(folder: RunFolder, found: Results, seeds: Sequence[int], task: Tas
 
 def _deliver(folder: RunFolder, models: Sequence[tuple[str, int, Trace]], task: Task, test: Any) -> None:
     """The best model of every method's first seed, for other programs, and how to load it."""
+    if task.judge.network is None or test is None:
+        return
     first: dict[str, Trace] = {}
     for name, _, trace in models:
         first.setdefault(name, trace)
     files = []
     for name, trace in first.items():
-        if delivery := task.problem.deliver(trace.best, test):
-            try:
-                exported = as_onnx(delivery)
-            except FedcsoError as error:  # the results are worth more than the file
-                log.warning("%s: %s", name, error)
-                continue
-            files.append(f"{name}.onnx")
-            folder.write(f"models/{files[-1]}", exported)
+        try:
+            exported = as_onnx(task.judge.network(trace.best, test))
+        except FedcsoError as error:  # the results are worth more than the file
+            log.warning("%s: %s", name, error)
+            continue
+        files.append(f"{name}.onnx")
+        folder.write(f"models/{files[-1]}", exported)
     if files:
         for name, content in task.files.items():
             folder.write(f"models/{name}", content)

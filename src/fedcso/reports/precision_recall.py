@@ -8,7 +8,7 @@ import torch
 from matplotlib.figure import Figure
 from sklearn.metrics import precision_recall_curve
 
-from fedcso.core.problem import Problem
+from fedcso.core.judge import Judge
 from fedcso.core.trace import Trace
 from fedcso.reports import figures
 
@@ -16,12 +16,14 @@ POINTS = 200
 """A curve is kept at this many values of recall."""
 
 
-def rows(models: Sequence[tuple[str, int, Trace]], problem: Problem, test: Any) -> list[dict[str, Any]]:
-    """Of every run's last model, one row a point; none where there is nothing to rank."""
+def rows(models: Sequence[tuple[str, int, Trace]], judge: Judge, test: Any) -> list[dict[str, Any]]:
+    """Return one row a point of every run's last model; none where there is nothing to rank."""
+    if judge.rank is None or test is None:
+        return []
     result = []
     for name, seed, trace in models:
-        ranking = problem.ranking(trace.last, test) if test is not None else None
-        if ranking is None or not ranking[1].any() or not torch.isfinite(ranking[0]).all():
+        ranking = judge.rank(trace.last, test)
+        if not ranking[1].any() or not torch.isfinite(ranking[0]).all():
             continue
         scores, labels = (part.double().cpu().numpy() for part in ranking)
         precision, recall, _ = precision_recall_curve(labels, scores)

@@ -95,7 +95,7 @@ def client_rows(results: Results, seeds: Sequence[int], task: Task, measure: boo
             found[client] = {"size": task.problem.size(data), "rounds": rounds, "dropped": dropped}
         if isinstance(task.test, ByClient) and measure:
             names = task.test.names or list(found)
-            for client, metrics in zip(names, at_clients(task.problem, trace.last, task.test), strict=True):
+            for client, metrics in zip(names, at_clients(task.judge, trace.last, task.test), strict=True):
                 found.setdefault(client, {"size": 0, "rounds": 0, "dropped": 0})
                 found[client] |= {metric: _defined(value) for metric, value in metrics.items()}
         rows += [{"algorithm": name, "seed": seed, "client": client, **about} for client, about in found.items()]

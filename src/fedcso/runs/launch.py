@@ -16,7 +16,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from fedcso.core.errors import FedcsoError, InvalidValue, require_count
 from fedcso.core.workers import cores
-from fedcso.engines import ENGINES, distributed, ranks
+from fedcso.engines import ENGINES, ranks
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.study import Interrupted
 
@@ -30,7 +30,7 @@ def needed(engine: str) -> bool:
 
 def over_ranks(engine: str) -> bool:
     """True for the engine that wants several processes."""
-    return ENGINES[engine] is distributed.run
+    return ENGINES[engine].over_ranks
 
 
 def on_this_host(folder: RunFolder, processes: int | None, command: Sequence[str]) -> int:

@@ -14,17 +14,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.errors import FedcsoError
-from fedcso.core.estimator import Estimator, plain
+from fedcso.core.estimator import Estimator
 from fedcso.core.plan import Plan
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
-from fedcso.engines import ENGINES, GRIDS, ranks, simulation
-from fedcso.engines.loop import OnRound, Progress, over
+from fedcso.engines import ranks, run_grid
+from fedcso.engines.engine import Engine
+from fedcso.engines.job import Job
+from fedcso.engines.loop import Callback, Progress, over
+from fedcso.engines.run import named
 from fedcso.engines.snapshot import Snapshot
+from fedcso.estimators.plain import plain
 from fedcso.runs import checkpoint
 from fedcso.runs.collapse import collapse
 from fedcso.runs.progress import Display
@@ -46,10 +49,8 @@ class Unit:
     plan: Plan
     algorithms: Sequence[Algorithm]
     seeds: Sequence[int]
-    test: Any = None
-    """What the models are evaluated on: the task's test data, or its validation data while tuning."""
     estimator: Estimator = plain
-    engine: str | Callable[..., Trace] = "simulation"
+    engine: str | Engine = "simulation"
     """By name, or an engine itself."""
     device: str = "cpu"
 
@@ -92,7 +93,7 @@ class Study:
         known = {_key(unit, part): part for unit in self.units for part in parts(unit)}
         while name := ranks.hear():
             try:
-                known[name].run(on_round=None, start=None)
+                known[name].run()
             except ranks.RankLost:
                 raise
             except FedcsoError as reason:  # the leader has met it too, and tells of it
@@ -141,12 +142,10 @@ class Study:
             display.update(label, total, total, "already done")
             return start.traces
         saved_at, saved_round = time.monotonic(), start.done if start else 0
-        latest: list[Trace] = []
         told: set[int] = set()
 
         def on_round(progress: Progress) -> None:
             nonlocal saved_at, saved_round
-            latest[:] = progress.traces
             for number, trace in enumerate(progress.traces):
                 if number not in told and (reason := collapse(trace.rows)):
                     told.add(number)
@@ -165,14 +164,7 @@ class Study:
 
         display.update(label, start.done if start else 0, total, "")
         ranks.tell(_key(unit, part))
-        try:
-            traces = part.run(on_round=on_round, start=start)
-        except Interrupted:
-            raise
-        except FedcsoError as reason:
-            if not latest or latest[0].failure is not reason:
-                raise
-            traces = latest
+        traces = part.run([on_round], start)
         log.info("%s: %d rounds done", label, total)
         for trace in traces:
             if trace.failure:
@@ -181,48 +173,30 @@ class Study:
 
 
 def parts(unit: Unit) -> list[Part]:
-    """How a unit is played: stacked as a whole, or every run by itself."""
-    common: dict[str, Any] = {"test": unit.test, "estimator": unit.estimator, "device": unit.device}
-    task, plan, engine = unit.task, unit.plan, unit.engine
-    if engine == "simulation":
-        engine = simulation.choose(unit.algorithms[0], task.problem, task.clients, unit.estimator)
-    if isinstance(engine, str) and engine in GRIDS and not plan.adaptive:  # who chooses an m of its own is played alone
+    """Return how a unit is played: stacked as a whole, or every run by itself."""
+    engine = named(unit.engine)
 
-        def run_all(on_round: OnRound, start: Snapshot | None) -> list[Trace]:
-            grid = GRIDS[engine](
-                unit.algorithms,
-                task.problem,
-                task.clients,
-                plan,
-                unit.seeds,
-                on_round=on_round,
+    def part(name: str, algorithms: Sequence[Algorithm], seeds: Sequence[int]) -> Part:
+        def play(callbacks: Sequence[Callback] = (), start: Snapshot | None = None) -> list[Trace]:
+            grid = run_grid(
+                algorithms,
+                unit.task,
+                unit.plan,
+                seeds,
+                engine=engine,
+                estimator=unit.estimator,
+                device=unit.device,
+                callbacks=callbacks,
                 start=start,
-                **common,
             )
             return [trace for setting in grid for trace in setting]
 
-        return [Part("all", unit.algorithms, unit.seeds, run_all)]
+        return Part(name, algorithms, seeds, play)
 
-    def single(algorithm: Algorithm, seed: int) -> Callable[..., list[Trace]]:
-        def run_one(on_round: OnRound, start: Snapshot | None) -> list[Trace]:
-            run = ENGINES[engine] if isinstance(engine, str) else engine
-            return [
-                run(
-                    algorithm,
-                    task.problem,
-                    task.clients,
-                    plan,
-                    seed,
-                    on_round=on_round,
-                    start=start,
-                    **common,
-                )
-            ]
-
-        return run_one
-
+    if engine.plays_grids(Job(unit.algorithms[0], unit.task, unit.plan, estimator=unit.estimator)):
+        return [part("all", unit.algorithms, unit.seeds)]
     return [
-        Part(f"setting{g}-seed{seed}", [algorithm], [seed], single(algorithm, seed))
+        part(f"setting{g}-seed{seed}", [algorithm], [seed])
         for g, algorithm in enumerate(unit.algorithms)
         for seed in unit.seeds
     ]

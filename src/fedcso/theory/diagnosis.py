@@ -23,11 +23,13 @@ from scipy import stats
 
 from fedcso.core.costs import Costs
 from fedcso.core.errors import require, require_count
-from fedcso.core.estimator import Oracle, blocks
+from fedcso.core.estimator import blocks
+from fedcso.core.oracle import Oracle
 from fedcso.core.problem import Batch, Problem, steps_of
 from fedcso.core.streams import DIAGNOSIS, stream
 from fedcso.core.tree import Tree, leaves, map_leaves
 from fedcso.estimators.halves import require_every
+from fedcso.estimators.plain import plain
 
 
 class Magnitude(NamedTuple):
@@ -142,7 +144,7 @@ def diagnose(
     share = torch.tensor([1.0 if weights is None else weights[n] for n in able], dtype=torch.float64)
     share = share / share.sum()
     top, per = 2 * sizes[-1], math.ceil(samples / batches / len(able))
-    rng, oracle = stream(seed, DIAGNOSIS, round), Oracle(problem)
+    rng, oracle = stream(seed, DIAGNOSIS, round), Oracle(problem, plain)
     drawn = []
     for _ in range(batches):
         some = [oracle.draw(data[n], rng, 1, per, top, _device(x)) for n in able]

@@ -12,11 +12,12 @@ import torch
 
 from fedcso.core.constants import SYMBOLS, Constants
 from fedcso.core.errors import InvalidValue, require_count, require_positive
-from fedcso.core.estimator import blocks, plain, sample
+from fedcso.core.estimator import blocks, sample
 from fedcso.core.metrics import mean_and_interval
 from fedcso.core.problem import Batch, Problem, steps_of
 from fedcso.core.streams import ASSUMPTIONS, stream
 from fedcso.core.tree import Tree, add_scaled, leaves, map_leaves, norm, subtract, unflatten_like
+from fedcso.estimators.plain import plain
 
 POWER_STEPS = 6
 """Of the iteration that finds the largest singular value of a Jacobian."""
@@ -39,9 +40,8 @@ def constants_of(
     seed: int = 0,
 ) -> Estimated:
     """The problem's own constants where it knows them, else estimates. `lowest` is F*, or a number below it."""
-    known = problem.constants(x, clients, radius)
-    if known is not None:
-        return Estimated(known, dict.fromkeys(SYMBOLS, 0.0))
+    if problem.constants is not None:
+        return Estimated(problem.constants(x, clients, radius), dict.fromkeys(SYMBOLS, 0.0))
     return estimate(problem, x, clients, 1.0 if radius is None else radius, lowest, samples, seed)
 
 
@@ -99,7 +99,9 @@ def _one(problem: Problem, x: Tree, elsewhere: Tree, batch: Batch, rng: torch.Ge
     apart, points_apart = float(norm(subtract(there, here))), float(norm(subtract(elsewhere, x)))
     bend = float(norm(subtract(slope(there), slope(here)))) / apart if apart else 0.0
     start = _variable(x)
-    value = plain(problem, start, batch).sum() + problem.regulariser(start)
+    value = plain(problem, start, batch).sum()
+    if problem.regulariser is not None:
+        value = value + problem.regulariser(start)
     return {
         "outer_smoothness": bend,
         "outer_slope": float(norm(slope(there))) ** 2,

@@ -290,7 +290,7 @@ def test_half_of_the_sites_with_one_class_each_have_no_positives_and_are_named()
 @pytest.mark.parametrize("maker", [auroc, cross_entropy])
 def test_methods_that_need_no_positives_train_at_all_sites(maker):
     task = maker("linear", data="breast_cancer", clients=4, classes=1)
-    assert Job(FedAvg(), task.problem, task.clients, Plan()).able == [0, 1, 2, 3]
+    assert Job(FedAvg(), task, Plan()).able == [0, 1, 2, 3]
     assert len(task.notes) == 1
 
 
@@ -312,7 +312,7 @@ def test_they_do_not_train_are_measured_as_undefined_and_do_no_harm(engine):
 
 def test_partial_participation_draws_from_those_that_can_train_and_from_all_of_them():
     case, plan = auprc_case((9, 3), (5, 0), (8, 2), (4, 0), (7, 1)), Plan(rounds=20, participation=2)
-    job = Job(FCSG(), case.problem, case.clients, plan, seed=4)
+    job = Job(FCSG(), case, plan, seed=4)
     assert job.able == [0, 2, 4]
     drawn = [job.participants(r) for r in range(plan.rounds)]
     assert all(len(some) == 2 and some == sorted(some) for some in drawn)
@@ -323,20 +323,20 @@ def test_partial_participation_draws_from_those_that_can_train_and_from_all_of_t
 
 def test_a_fraction_is_one_of_those_that_can_train():
     case = auprc_case((9, 3), (5, 0), (8, 2), (4, 0), (7, 1), (6, 2))
-    job = Job(FCSG(), case.problem, case.clients, Plan(participation=0.5))
+    job = Job(FCSG(), case, Plan(participation=0.5))
     assert len(job.participants(0)) == 2
 
 
 def test_more_participants_than_can_train_are_refused():
     case = auprc_case((9, 3), (5, 0), (8, 2))
     with pytest.raises(InvalidValue, match=r"participation = 3 .* at most the 2 clients there are to train"):
-        Job(FCSG(), case.problem, case.clients, Plan(participation=3))
+        Job(FCSG(), case, Plan(participation=3))
 
 
 def test_if_no_site_can_train_that_is_an_error():
     case = auprc_case((9, 0), (5, 0))
     with pytest.raises(InvalidValue, match="at least one with something to train on"):
-        Job(FCSG(), case.problem, case.clients, Plan())
+        Job(FCSG(), case, Plan())
 
 
 def test_a_single_site_without_positives_cannot_be_trained_on_alone():
@@ -345,7 +345,7 @@ def test_a_single_site_without_positives_cannot_be_trained_on_alone():
     assert 0 < len(idle) < 4
     for task in idle:
         with pytest.raises(FedcsoError, match="at least one with something to train on"):
-            Job(FCSG(), task.problem, task.clients, Plan())
+            Job(FCSG(), task, Plan())
 
 
 def test_a_site_may_have_no_examples_to_train_with_at_all():

@@ -13,7 +13,7 @@ import yaml
 
 from fedcso.core.errors import NonFinite
 from fedcso.core.tree import leaves
-from fedcso.engines import simulation
+from fedcso.engines import run
 from fedcso.engines.job import Job
 from fedcso.engines.loop import drive, only
 from fedcso.engines.reference import ClientByClient
@@ -145,7 +145,7 @@ def simulated(folder, algorithm, seed=0):
     config = folder.config()
     task = task_of(config)
     method = algorithms_of(config)[algorithm]
-    return simulation.run(method, task.problem, task.clients, plan_of(config), seed)
+    return run(method, task, plan_of(config), seed)
 
 
 def without(folder, algorithm, absent, seed=0):
@@ -159,7 +159,7 @@ def without(folder, algorithm, absent, seed=0):
 
     config = folder.config() | {"on_nonfinite": "drop"}
     task = task_of(config)
-    job = Job(algorithms_of(config)[algorithm], task.problem, task.clients, plan_of(config), seed)
+    job = Job(algorithms_of(config)[algorithm], task, plan_of(config), seed)
     return only(drive(WithGaps(job)))
 
 

@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 from fedcso.cli.parser import Parser, simple_parser
 from fedcso.core.errors import FedcsoError, InvalidValue, require_positive
 from fedcso.core.plan import Plan
-from fedcso.core.problem import Problem
+from fedcso.core.problem import Problem, starting_point
 from fedcso.core.streams import START, stream
 from fedcso.core.task import Task, plan_defaults
 from fedcso.core.tree import Tree, named_leaves, unflatten_like
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
         task, plan, models = _of_a_run(RunFolder.open(Path(where)))
     else:
         options, task, plan = _of_a_problem(parser, where, arguments[1:])
-        models = iter([("x_0", task.problem.project(task.problem.init(stream(options.seed, START, 0))))])
+        models = iter([("x_0", starting_point(task.problem, stream(options.seed, START, 0)))])
     if options.target is not None:
         require_positive("target", options.target)
     clients = [data for data in task.clients if task.problem.trains(data)]

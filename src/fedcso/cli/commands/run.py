@@ -89,7 +89,7 @@ def _units(config: Config, task: Task) -> list[Unit]:
     plan, estimator = plan_of(config), ESTIMATORS[config["estimator"]]
     units = []
     for name, algorithm in algorithms_of(config).items():
-        Job(algorithm, task.problem, task.clients, plan, estimator=estimator)  # refuses what does not go together
+        Job(algorithm, task, plan, estimator=estimator)  # refuses what does not go together
         units.append(
             Unit(
                 name,
@@ -97,7 +97,6 @@ def _units(config: Config, task: Task) -> list[Unit]:
                 plan,
                 [algorithm],
                 config["seeds"],
-                test=task.test,
                 estimator=estimator,
                 engine=config["engine"],
                 device=config["device"],

@@ -73,10 +73,10 @@ def _check(config: Config, task: Task) -> None:
     plan = plan_of(config)
     for algorithm in tried:
         # Refuses what does not go together.
-        Job(algorithm, task.problem, task.clients, plan, estimator=ESTIMATORS[config["estimator"]])
+        Job(algorithm, task, plan, estimator=ESTIMATORS[config["estimator"]])
     x = task.problem.init(stream(0, START, 0))
     weights = [1.0] * len(task.clients)
-    (metrics,) = evaluate(task.problem, [x], task.validation, task.clients, weights)
+    (metrics,) = evaluate(task.for_tuning(), [x], weights)
     if not metrics:
         raise FedcsoError(f"the problem {config['problem']!r} has no validation data to choose by")
     metric_of([*metrics, "train_loss"], config)
@@ -138,9 +138,7 @@ def resume(folder: RunFolder, task: Task | None = None) -> int:
     show(table, title="validation, best first")
     best = {name: spec_of(name, algorithm) for name, algorithm in chosen.items()}
     folder.write("chosen.yaml", yaml.safe_dump({"algorithm": list(best.values())}, allow_unicode=True))
-    final = [
-        _unit(config, task, best[name], [algorithm], config["seeds"], task.test) for name, algorithm in chosen.items()
-    ]
+    final = [_unit(config, task, best[name], [algorithm], config["seeds"]) for name, algorithm in chosen.items()]
     found = execute_study(folder, study_of(config, final, folder.path), config["track"])
     summary = outputs.write_all(folder, found, config["seeds"], task)
     print("test data, chosen settings:")
@@ -153,7 +151,7 @@ Outcome = tuple[Algorithm, float, list[Trace]]
 
 def _grid(folder: RunFolder, config: Config, task: Task) -> dict[str, list[Outcome]]:
     units = [
-        _unit(config, task, f"tune {name} {number}", group, config["tuning_seeds"], task.validation)
+        _unit(config, task.for_tuning(), f"tune {name} {number}", group, config["tuning_seeds"])
         for name, every in points(config).items()
         for number, group in enumerate(_stackable(every))
     ]
@@ -182,7 +180,7 @@ def _search(folder: RunFolder, config: Config, task: Task) -> dict[str, list[Out
 
         def attempt(number: int, values: dict[str, float], spec: str = spec) -> float:
             algorithm = algorithm_of(config, spec, values)
-            unit = _unit(config, task, f"trial {number} {spec}", [algorithm], config["tuning_seeds"], task.validation)
+            unit = _unit(config, task.for_tuning(), f"trial {number} {spec}", [algorithm], config["tuning_seeds"])
             study = study_of(config, [unit], folder.path)
             traces = execute_study(folder, study, config["track"])[unit.name][0]
             value = score(traces, config)
@@ -220,14 +218,13 @@ def _row(name: str, algorithm: Algorithm, traces: list[Trace], config: Config) -
     return {"algorithm": name, **options, f"validation {metric}": "broke off" if broken else value}
 
 
-def _unit(config: Config, task: Task, name: str, algorithms: list[Algorithm], seeds: list[int], data: Any) -> Unit:
+def _unit(config: Config, task: Task, name: str, algorithms: list[Algorithm], seeds: list[int]) -> Unit:
     return Unit(
         name,
         task,
         plan_of(config),
         algorithms,
         seeds,
-        data,
         ESTIMATORS[config["estimator"]],
         config["engine"],
         config["device"],

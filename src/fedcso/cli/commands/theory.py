@@ -16,6 +16,7 @@ from typing import Any
 from fedcso.cli.parser import Parser, simple_parser
 from fedcso.core.constants import SYMBOLS, Constants
 from fedcso.core.errors import FedcsoError
+from fedcso.core.problem import starting_point
 from fedcso.core.streams import START, stream
 from fedcso.core.task import Task
 from fedcso.reports.tables import Estimate
@@ -100,7 +101,7 @@ def _constants(task: Task | None, values: dict[str, Any]) -> Estimated:
     if task is None:
         missing = [f"--{option.replace('_', '-')}" for option, (name, _) in OPTIONS.items() if name not in given]
         raise FedcsoError(f"name a problem, or give its constants too: {', '.join(missing)}")
-    x = task.problem.project(task.problem.init(stream(values["seed"], START, 0)))
+    x = starting_point(task.problem, stream(values["seed"], START, 0))
     how = values["radius"], values["lowest"], values["samples"], values["seed"]
     found = constants_of(task.problem, x, task.clients, *how)
     known = {name: getattr(found.constants, name) for name in SYMBOLS}

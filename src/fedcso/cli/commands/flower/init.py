@@ -77,5 +77,5 @@ def _dealt(config: dict[str, Any], sites: int) -> dict[str, Any]:
     for algorithm in algorithms_of(config).values():
         if algorithm.stacks is False and not algorithm.durable:
             raise FedcsoError(f"{type(algorithm).__name__} is not carried out over real sites")
-        Job(algorithm, task.problem, task.clients, plan_of(config))
+        Job(algorithm, task, plan_of(config))
     return config
