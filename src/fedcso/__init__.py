@@ -1,27 +1,68 @@
-"""fedcso: federated conditional stochastic optimisation, min_x (1/N) Σ_n E_ξ f_ξ( E_{η|ξ} g_η(x, ξ) )."""
+"""fedcso: federated conditional stochastic optimisation, min_x (1/N) Σ_n E_ξ f_ξ( E_{η|ξ} g_η(x, ξ) ).
 
-from fedcso.algorithms import ALGORITHMS
-from fedcso.core.algorithm import Algorithm, State
-from fedcso.core.costs import Costs
-from fedcso.core.errors import FedcsoError, InvalidValue, NonFinite, UnknownName
-from fedcso.core.estimator import Estimator
-from fedcso.core.judge import Judge
-from fedcso.core.oracle import Oracle
-from fedcso.core.plan import Plan
-from fedcso.core.problem import Batch, Problem, ascend, per_sample
-from fedcso.core.streams import stream
-from fedcso.core.task import Task
-from fedcso.core.trace import Trace
+The names below are loaded when they are first asked for, so that importing the package costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from fedcso.core.version import __version__
-from fedcso.engines.job import Job
-from fedcso.engines.loop import Progress
-from fedcso.engines.snapshot import Snapshot
-from fedcso.estimators import ESTIMATORS
-from fedcso.estimators.mean_outside import mean_outside
-from fedcso.estimators.plain import plain
-from fedcso.models import Functional
-from fedcso.problems import PROBLEMS
-from fedcso.theory.diagnosis import Diagnosis, diagnose
+
+if TYPE_CHECKING:
+    from fedcso.algorithms import ALGORITHMS
+    from fedcso.core.algorithm import Algorithm, State
+    from fedcso.core.costs import Costs
+    from fedcso.core.errors import FedcsoError, InvalidValue, NonFinite, UnknownName
+    from fedcso.core.estimator import Estimator
+    from fedcso.core.judge import Judge
+    from fedcso.core.oracle import Oracle
+    from fedcso.core.plan import Plan
+    from fedcso.core.problem import Batch, Problem, ascend, per_sample
+    from fedcso.core.streams import stream
+    from fedcso.core.task import Task
+    from fedcso.core.trace import Trace
+    from fedcso.engines.job import Job
+    from fedcso.engines.loop import Progress
+    from fedcso.engines.snapshot import Snapshot
+    from fedcso.estimators import ESTIMATORS
+    from fedcso.estimators.mean_outside import mean_outside
+    from fedcso.estimators.plain import plain
+    from fedcso.models import Functional
+    from fedcso.problems import PROBLEMS
+    from fedcso.theory.diagnosis import Diagnosis, diagnose
+
+_PLACES = {
+    "ALGORITHMS": "fedcso.algorithms",
+    "Algorithm": "fedcso.core.algorithm",
+    "Batch": "fedcso.core.problem",
+    "Costs": "fedcso.core.costs",
+    "Diagnosis": "fedcso.theory.diagnosis",
+    "ESTIMATORS": "fedcso.estimators",
+    "Estimator": "fedcso.core.estimator",
+    "FedcsoError": "fedcso.core.errors",
+    "Functional": "fedcso.models",
+    "InvalidValue": "fedcso.core.errors",
+    "Job": "fedcso.engines.job",
+    "Judge": "fedcso.core.judge",
+    "NonFinite": "fedcso.core.errors",
+    "Oracle": "fedcso.core.oracle",
+    "PROBLEMS": "fedcso.problems",
+    "Plan": "fedcso.core.plan",
+    "Problem": "fedcso.core.problem",
+    "Progress": "fedcso.engines.loop",
+    "Snapshot": "fedcso.engines.snapshot",
+    "State": "fedcso.core.algorithm",
+    "Task": "fedcso.core.task",
+    "Trace": "fedcso.core.trace",
+    "UnknownName": "fedcso.core.errors",
+    "ascend": "fedcso.core.problem",
+    "diagnose": "fedcso.theory.diagnosis",
+    "mean_outside": "fedcso.estimators.mean_outside",
+    "per_sample": "fedcso.core.problem",
+    "plain": "fedcso.estimators.plain",
+    "stream": "fedcso.core.streams",
+}
+"""Where each public name comes from; the same as the imports above, which are for type checkers and editors."""
 
 __all__ = [
     "ALGORITHMS",
@@ -55,3 +96,13 @@ __all__ = [
     "plain",
     "stream",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'fedcso' has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
