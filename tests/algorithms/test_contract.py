@@ -164,9 +164,7 @@ def test_engines_agree_with_every_estimator_and_on_what_it_costs(algorithm, esti
     found = assert_engines_agree(algorithm, case, plan, estimator=estimator)
     grid = run_grid([algorithm, smaller(algorithm, 0.5)], case, plan, [0, 5], estimator=estimator)
     assert grid[0][0].costs == found.costs
-    assert_same_run(
-        grid[1][1], play("reference", smaller(algorithm, 0.5), replace(case, test=None), plan, 5, estimator=estimator)
-    )
+    assert_same_run(grid[1][1], play("reference", smaller(algorithm, 0.5), case, plan, 5, estimator=estimator))
 
 
 @pytest.mark.parametrize("name", [name for name, one in SETTINGS.items() if one.tracks])

@@ -6,9 +6,8 @@ import torch
 from fedcso.algorithms import FCSG, SOAP, SOX, sox
 from fedcso.core.errors import FedcsoError
 from fedcso.core.plan import Plan
-from fedcso.core.task import Task
 from fedcso.core.tree import nbytes
-from fedcso.engines import simulation
+from fedcso.engines import simulation, threads
 from fedcso.engines.job import Job
 from tests import transcription as literal
 from tests.helpers import CASES, CLEARLY, assert_close, assert_same_run, gap, play
@@ -101,17 +100,14 @@ def test_an_interrupted_run_goes_on_to_the_last_bit():
 
 
 def test_it_is_played_by_threads_because_tables_differ_in_size():
-    assert simulation.choose(SOAP(), CASE.problem, CASE.clients) == "threads"
+    assert simulation.choose(Job(SOAP(), CASE, Plan())) is threads.ENGINE
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_outer_samples_that_are_never_the_same_are_refused(name):
-    problem, clients, _ = CASES[name]
-    if problem.outer_count(clients[0]) is not None:
-        Job(SOAP(), Task(problem, clients), Plan())
-        return
-    with pytest.raises(FedcsoError, match=f"{type(problem).__name__} are never the same twice"):
-        Job(SOAP(), Task(problem, clients), Plan())
+    case = CASES[name]
+    with pytest.raises(FedcsoError, match=f"{type(case.problem).__name__} are never the same twice"):
+        Job(SOAP(), case, Plan())
 
 
 def test_a_table_for_which_there_is_no_room_is_refused(monkeypatch):

@@ -9,8 +9,7 @@ from fedcso.core.errors import FedcsoError
 from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Batch
-from fedcso.core.task import Task
-from fedcso.engines import simulation
+from fedcso.engines import simulation, threads
 from fedcso.engines.job import Job
 from fedcso.estimators.plain import plain
 from tests.command_line import BAD_INPUT, call, folders, read_csv, run, without_drawing
@@ -110,9 +109,9 @@ def test_moml_is_sox_where_the_outer_sample_is_a_task():
 
 @pytest.mark.parametrize("name", CASES)
 def test_outer_samples_that_are_never_the_same_are_refused(name):
-    problem, clients, _ = CASES[name]
-    with pytest.raises(FedcsoError, match=f"{type(problem).__name__} are never the same twice; use FCSG-M"):
-        Job(SOX(), Task(problem, clients), Plan())
+    case = CASES[name]
+    with pytest.raises(FedcsoError, match=f"{type(case.problem).__name__} are never the same twice; use FCSG-M"):
+        Job(SOX(), case, Plan())
 
 
 def test_a_table_for_which_there_is_no_room_is_refused(monkeypatch):
@@ -135,7 +134,7 @@ def test_the_refusal_says_how_much_memory_it_would_take(monkeypatch):
 
 
 def test_it_is_played_by_threads_because_tables_differ_in_size():
-    assert simulation.choose(SOX(), CASE.problem, CASE.clients) == "threads"
+    assert simulation.choose(Job(SOX(), CASE, Plan())) is threads.ENGINE
 
 
 def test_it_can_not_be_stacked_and_says_so():

@@ -110,7 +110,7 @@ def test_the_oracle_shortens_whatever_gradient_it_is_asked_for(problem):
     (batch,) = steps_of(sample(case.problem, case.clients[0], stream(0, 0, 0), 1, 2, 3), 1)
 
     def gradient(clip):
-        oracle = Oracle(case.problem, clip=clip)
+        oracle = Oracle(case.problem, plain, clip=clip)
         if problem != "tracked":
             return oracle.grad(X, batch)
         _, chain = oracle.inner(X, batch)
@@ -124,7 +124,7 @@ def test_the_oracle_shortens_whatever_gradient_it_is_asked_for(problem):
 
 def test_what_is_watched_is_the_whole_gradient():
     seen = []
-    Oracle(CASE.problem, watch=lambda loss, gradient: seen.append(gradient), clip=0.01).grad(X, batches()[0])
+    Oracle(CASE.problem, plain, watch=lambda loss, gradient: seen.append(gradient), clip=0.01).grad(X, batches()[0])
     assert torch.equal(seen[0], Oracle(CASE.problem, plain).grad(X, batches()[0]))
 
 
@@ -139,10 +139,10 @@ def test_in_a_cohort_each_client_and_setting_is_shortened_by_itself(grid):
     )
     clip = lengths.median().item()
     assert lengths.min() < clip < lengths.max()
-    together = Oracle.cohort(CASE.problem, grid, clip=clip).grad(points, stack(batches()))
+    together = Oracle.cohort(CASE.problem, grid, plain, clip=clip).grad(points, stack(batches()))
     for g in range(grid):
         for n in range(4):
-            alone = Oracle(CASE.problem, clip=clip).grad(points[g, n], batches()[n])
+            alone = Oracle(CASE.problem, plain, clip=clip).grad(points[g, n], batches()[n])
             assert_close(together[g, n], alone)
             assert together[g, n].norm().item() == pytest.approx(min(lengths[g, n].item(), clip), rel=1e-12)
 

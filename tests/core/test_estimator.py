@@ -156,7 +156,8 @@ def assert_slope(bias: Bias, power: int, expected: float) -> None:
 
 @cache
 def quadratic_bias(estimator=plain) -> tuple[Bias, Problem, torch.Tensor]:
-    problem, clients, _ = nested_quadratic()
+    case = nested_quadratic()
+    problem, clients = case.problem, case.clients
     x = torch.tensor([2.0, -1.0, 3.0], dtype=torch.float64)
     _, truth = problem.exact(x, clients[:1], [1.0])
     return monte_carlo_bias(problem, clients[0], x, truth, estimator), problem, x
@@ -258,7 +259,8 @@ def test_each_outer_sample_can_have_an_inner_value_of_its_own(case):
     assert not g_hat.requires_grad
     elsewhere = g_hat + torch.linspace(-1, 1, g_hat.numel(), dtype=g_hat.dtype).reshape(g_hat.shape)
     ones = [Batch(*(map_leaves(lambda leaf, i=i: leaf[i : i + 1], part) for part in batch)) for i in range(len(g_hat))]
-    gradient = torch.func.grad(case.problem.regulariser)(x)
+    regulariser = case.problem.regulariser
+    gradient = torch.zeros_like(x) if regulariser is None else torch.func.grad(regulariser)(x)
     for one, value, tracked in zip(ones, g_hat, elsewhere, strict=True):
 
         def inner(point, one=one):
@@ -326,7 +328,7 @@ def test_a_move_ends_inside_the_set():
 def test_the_watch_sees_every_loss_and_gradient():
     case = nested_quadratic()
     seen = []
-    oracle = Oracle(case.problem, watch=lambda loss, gradient: seen.append((loss, gradient)))
+    oracle = Oracle(case.problem, plain, watch=lambda loss, gradient: seen.append((loss, gradient)))
     x, batch = a_point(case), one_batch(case)
     answers = [oracle.value_and_grad(x, batch), oracle.value_and_grad(2 * x, batch)]
     assert_close(seen, answers, tolerance=0.0)

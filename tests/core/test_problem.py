@@ -18,8 +18,9 @@ from tests.helpers import CASES, Case, assert_close, in_ball, invariant_logistic
 
 
 def test_per_sample_is_the_mean_of_g_over_the_inner_samples():
-    problem, clients, _ = nested_quadratic()
-    batch = sample(problem, clients[0], stream(0, 0, 0), steps=1, b=4, m=5)
+    case = nested_quadratic()
+    problem = case.problem
+    batch = sample(problem, case.clients[0], stream(0, 0, 0), steps=1, b=4, m=5)
     (batch,) = steps_of(batch, 1)
     x = problem.init(stream(1, 0, 0))
     lifted = per_sample(lambda x, xi, eta: eta * x)
@@ -97,11 +98,7 @@ def test_a_problem_is_unbounded_unless_it_projects():
 
 def test_defaults_add_nothing():
     problem = Saddle()
-    x = problem.init(stream(0, 0, 0))
-    assert problem.regulariser(x) == 0
-    assert problem.project(x) is x
-    assert problem.evaluate(x, None) == {}
-    assert problem.exact(x, [None], [1.0]) is None
+    assert problem.regulariser is problem.project is problem.exact is problem.constants is None
     assert problem.inner_samples(3, 4) == 3 * 4
 
 

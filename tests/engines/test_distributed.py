@@ -9,6 +9,7 @@ import pytest
 from fedcso import engines
 from fedcso.algorithms import FCSG, FCSGM
 from fedcso.core.errors import FedcsoError, NonFinite
+from fedcso.core.judge import Judge
 from fedcso.core.metrics import ByClient
 from fedcso.core.plan import Plan
 from fedcso.engines import distributed, ranks
@@ -80,8 +81,8 @@ def evaluation_is_shared_out():
     assert_same_run(trace, play("reference", FCSG(0.1), case, PLAN))
     assert "client_average_precision" in trace.rows[-1]
     measured = []
-    case.problem.__class__.evaluate = lambda self, x, test: measured.append(test) or {}
-    run(FCSG(0.1), case, replace(PLAN, rounds=1))
+    counting = Judge(lambda x, test: measured.append(test) or {})
+    run(FCSG(0.1), replace(case, judge=counting), replace(PLAN, rounds=1))
     at_home = 0 if not ranks.follows() else len(case.test.clients) / (ranks.size() - 1)
     assert len(measured) == 2 * (at_home + (not ranks.follows()))  # before and after the round
 

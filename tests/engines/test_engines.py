@@ -60,7 +60,8 @@ def test_the_order_in_which_clients_are_computed_does_not_matter():
     case = nested_quadratic()
     job = Job(FCSGM(0.1, 0.3), case, PLAN)
     expected = play("reference", job.algorithm, case, PLAN)
-    assert_same_run(only(drive(ClientByClient(job, backwards))), expected, tolerance=0.0)
+    (trace,) = drive(ClientByClient(job, backwards))
+    assert_same_run(trace, expected, tolerance=0.0)
 
 
 def test_the_number_of_workers_does_not_matter():

@@ -17,7 +17,7 @@ from fedcso.core.problem import Batch, steps_of
 from fedcso.core.streams import stream
 from fedcso.core.tree import is_finite
 from fedcso.datasets import Examples
-from fedcso.engines import simulation
+from fedcso.engines import simulation, stacked
 from fedcso.engines.job import Job
 from fedcso.estimators.plain import plain
 from fedcso.problems.auprc import AUPRC, Positives, auprc
@@ -216,7 +216,7 @@ def test_a_shared_inner_batch_gives_what_the_same_samples_give_each_by_itself():
     assert batch.eta.labels.shape == (1, 5)
     repeated = Batch(batch.xi, Examples(*(leaf.expand(3, *leaf.shape[1:]) for leaf in batch.eta)))
     one = Oracle(a_problem(), plain).value_and_grad(as_model(X), batch)
-    assert_close(one, Oracle(a_problem(shared=False)).value_and_grad(as_model(X), repeated))
+    assert_close(one, Oracle(a_problem(shared=False), plain).value_and_grad(as_model(X), repeated))
 
 
 def test_inner_samples_are_counted_as_they_are_drawn():
@@ -361,9 +361,9 @@ def test_engines_agree_where_a_site_has_no_positives(algorithm, first):
 
 @pytest.mark.parametrize("first", [False, True], ids=["at the end", "in front"])
 def test_a_site_without_positives_does_not_hinder_the_choice_of_an_engine(first):
-    problem, (data, *_), _ = auprc_case()
-    clients = [labelled(5, 0), data] if first else [data, labelled(5, 0)]
-    assert simulation.choose(FCSG(), problem, clients) == "stacked"
+    case, nothing = auprc_case(), labelled(5, 0)
+    clients = [nothing, case.clients[0]] if first else [case.clients[0], nothing]
+    assert simulation.choose(Job(FCSG(), replace(case, clients=clients), Plan())) is stacked.ENGINE
 
 
 def test_fcsg_m_is_algorithm_1_with_gradients_by_hand():

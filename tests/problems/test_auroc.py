@@ -13,8 +13,9 @@ from fedcso.core.problem import Batch
 from fedcso.core.streams import stream
 from fedcso.core.tree import is_finite, leaves
 from fedcso.datasets import Examples
-from fedcso.problems.auroc import AUROC, auroc
-from fedcso.problems.scores import Scores
+from fedcso.estimators.plain import plain
+from fedcso.problems.auroc import AUROC, auroc, auroc_judge
+from fedcso.problems.scores import Scores, ranking_judge
 from tests.helpers import CLEARLY, assert_close, assert_same_run, finite_difference, play
 from tests.rare import as_model, as_vector, auroc_case, auroc_gradient, h, labelled, linear
 
@@ -22,7 +23,7 @@ DATA = labelled(20, 6)
 W = torch.tensor([0.6, -0.4, 0.9, 0.2], dtype=torch.float64)
 A, B, Y = (torch.tensor(value, dtype=torch.float64) for value in (0.7, 0.2, -0.4))
 P = 0.3
-ORACLE = Oracle(AUROC(Scores(linear()), P))
+ORACLE = Oracle(AUROC(Scores(linear()), P), plain)
 
 
 class Shifted(Scores):
@@ -88,7 +89,7 @@ def at_the_saddle() -> tuple[Oracle, dict]:
     """a and b are mean scores, the dual is their difference; p is the data's own."""
     high = torch.stack([h(W, z)[0] for z, label in zip(*DATA, strict=True) if label == 1]).mean()
     low = torch.stack([h(W, z)[0] for z, label in zip(*DATA, strict=True) if label == 0]).mean()
-    oracle = Oracle(AUROC(Scores(linear()), DATA.labels.double().mean().item()))
+    oracle = Oracle(AUROC(Scores(linear()), DATA.labels.double().mean().item()), plain)
     return oracle, point(a=high, b=low, y=low - high)
 
 
@@ -137,18 +138,19 @@ def test_a_network_that_knows_nothing_is_not_pulled_down_as_a_whole():
 
 def test_the_network_is_what_is_judged_ranked_and_delivered():
     problem, test = ORACLE.problem, labelled(15, 5, seed=3)
-    assert problem.evaluate(point(), test) == problem.scores.evaluate(as_model(W), test)
-    assert problem.evaluate(point(), None) == {}
-    scores, labels = problem.ranking(point(), test)
+    judge = auroc_judge(problem)
+    assert judge.measure(point(), test) == ranking_judge(problem.scores).measure(as_model(W), test)
+    assert judge.measure(point(), None) == {}
+    scores, labels = judge.rank(point(), test)
     assert torch.equal(labels, test.labels)
-    assert_close(problem.deliver(point(), test).module(test.inputs).squeeze(1).detach(), scores)
+    assert_close(judge.network(point(), test).module(test.inputs).squeeze(1).detach(), scores)
 
 
 def test_the_task_knows_the_share_of_positives_of_all_sites():
     task = auroc("linear", data="breast_cancer", clients=3)
     labels = torch.cat([data.labels for data in task.clients])
     assert task.problem.positive_rate == pytest.approx(labels.sum().item() / len(labels), rel=1e-12)
-    assert task.problem.select == "average_precision"
+    assert task.judge.select == "average_precision"
 
 
 @pytest.mark.parametrize("rate", [0.0, -0.1, 1.5])

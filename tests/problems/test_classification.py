@@ -61,11 +61,11 @@ def test_a_client_is_as_large_as_its_data():
 
 def test_evaluation_gives_loss_and_accuracy():
     logits = CASE.test.inputs @ X["weight"].T + X["bias"]
-    metrics = CASE.problem.evaluate(X, CASE.test)
+    metrics = CASE.judge.measure(X, CASE.test)
     right = (logits.argmax(1) == CASE.test.labels).tolist()
     assert_close(metrics["loss"], F.cross_entropy(logits, CASE.test.labels))
     assert metrics["accuracy"].item() == sum(right) / len(right)
-    assert CASE.problem.evaluate(X, None) == {}
+    assert CASE.judge.measure(X, None) == {}
 
 
 def test_pooled_data_are_all_data():

@@ -3,11 +3,13 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from sklearn.metrics import average_precision_score
 
 from fedcso.core.errors import InvalidValue
 from fedcso.core.oracle import Oracle
 from fedcso.core.problem import Batch
 from fedcso.core.streams import stream
+from fedcso.estimators.plain import plain
 from fedcso.problems.cross_entropy import CrossEntropy, cross_entropy
 from fedcso.problems.scores import Scores
 from tests.helpers import CLEARLY, assert_close
@@ -18,7 +20,7 @@ X = torch.tensor([0.6, -0.4, 0.9, 0.2], dtype=torch.float64)
 
 
 def value_and_grad(weight: float, x: torch.Tensor):
-    return Oracle(CrossEntropy(Scores(linear()), weight)).value_and_grad(as_model(x), Batch(DATA, ()))
+    return Oracle(CrossEntropy(Scores(linear()), weight), plain).value_and_grad(as_model(x), Batch(DATA, ()))
 
 
 @pytest.mark.parametrize("weight", [1.0, 4.0, 0.25])
@@ -33,19 +35,19 @@ def test_loss_and_gradient_are_those_of_torch(weight):
 
 
 def test_plain_is_the_default():
-    plain = CrossEntropy(Scores(linear())).losses(as_model(X), DATA)
+    unweighted = CrossEntropy(Scores(linear())).losses(as_model(X), DATA)
     weighted = CrossEntropy(Scores(linear()), 4.0).losses(as_model(X), DATA)
-    assert_close(weighted / plain, torch.where(DATA.labels == 1, 4.0, 1.0).double())
+    assert_close(weighted / unweighted, torch.where(DATA.labels == 1, 4.0, 1.0).double())
 
 
 def test_weights_make_both_classes_count_alike():
     """A model that says nothing has no reason to lean to either side; unweighted it has."""
     nothing = torch.zeros(4, dtype=torch.float64)
     _, balanced = value_and_grad(16 / 4, nothing)
-    _, plain = value_and_grad(1.0, nothing)
+    _, unweighted = value_and_grad(1.0, nothing)
     assert balanced["bias"].item() == pytest.approx(0.0, abs=1e-15)
-    assert plain["bias"].item() == pytest.approx(0.5 - 4 / 20)
-    assert plain["bias"].abs() > CLEARLY
+    assert unweighted["bias"].item() == pytest.approx(0.5 - 4 / 20)
+    assert unweighted["bias"].abs() > CLEARLY
 
 
 def test_the_task_weights_by_the_training_data_of_all_sites():
@@ -64,12 +66,12 @@ def test_no_inner_samples_are_drawn():
 
 
 def test_it_is_judged_by_average_precision():
-    problem, x = CrossEntropy(Scores(linear())), as_model(X)
-    assert problem.select == "average_precision"
-    assert problem.evaluate(x, DATA) == problem.scores.evaluate(x, DATA)
-    scores, labels = problem.ranking(x, DATA)
-    assert_close(scores, DATA.inputs @ X[:-1] + X[-1])
-    assert torch.equal(labels, DATA.labels)
+    task = cross_entropy("linear", data="breast_cancer", clients=3)
+    x = task.problem.init(stream(0, 0, 0))
+    assert task.judge.select == "average_precision"
+    scores, labels = task.judge.rank(x, task.validation)
+    expected = average_precision_score(labels, scores)
+    assert task.judge.measure(x, task.validation)["average_precision"] == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_site_needs_an_example_and_no_positive():

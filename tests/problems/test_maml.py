@@ -17,12 +17,14 @@ from fedcso.core.streams import stream
 from fedcso.core.task import Task
 from fedcso.core.tree import index, leaves, map_leaves, nbytes
 from fedcso.core.workers import pool
-from fedcso.engines import simulation
+from fedcso.engines import run, simulation, threads
+from fedcso.engines.job import Job
 from fedcso.estimators.plain import plain
 from fedcso.models.conv4 import Conv4
 from fedcso.problems.few_shot_tasks import Classes, Query, fixed
-from fedcso.problems.maml import MAML
-from tests.command_line import read_csv, run, without_drawing
+from fedcso.problems.maml import MAML, few_shot_judge
+from tests.command_line import read_csv, without_drawing
+from tests.command_line import run as run_command
 from tests.few_characters import ON_THE_COMMAND_LINE, few_characters, instead_of_glyphs
 from tests.helpers import SETTINGS, assert_close, differentiated, gap, runs_on_one_machine_only
 
@@ -238,15 +240,15 @@ def test_engines_agree(algorithm):
     if not algorithm.stacks:  # keeps a model for each task
         clients = [fixed(3, WAYS, images, stream(0, n, 0)) for n, images in enumerate(clients)]
     test = problem.episodes(classes(), 5, 2, stream(1, 0, 0))
-    one = run(algorithm, Task(problem, clients, test=test), PLAN, engine="reference")
-    other = run(algorithm, Task(problem, clients, test=test), PLAN, engine="threads")
+    task = Task(problem, clients, test=test, judge=few_shot_judge(problem))
+    one, other = (run(algorithm, task, PLAN, engine=engine) for engine in ("reference", "threads"))
     assert gap(one.shared, other.shared) == 0
     assert one.rows[-1]["accuracy"] == other.rows[-1]["accuracy"]
     assert gap(one.last, problem.init(stream(0, -2, 0))) > 0
 
 
 def test_it_is_played_by_threads_because_it_differentiates_inside():
-    assert simulation.choose(SETTINGS["FCSG"], maml(), [classes()]) == "threads"
+    assert simulation.choose(Job(SETTINGS["FCSG"], Task(maml(), [classes()]), Plan())) is threads.ENGINE
 
 
 def test_evaluation_adapts_and_reports_an_interval():
@@ -255,7 +257,9 @@ def test_evaluation_adapts_and_reports_an_interval():
     bright = torch.full((WAYS, DRAWINGS, SIDE, SIDE), 0, dtype=torch.uint8)
     for way in range(WAYS):
         bright[way, :, 2 * way : 2 * way + 2] = 255
-    metrics = problem.evaluate(problem.init(stream(0, 0, 0)), problem.episodes(bright, 10, 2, stream(0, 1, 0)))
+    metrics = few_shot_judge(problem).measure(
+        problem.init(stream(0, 0, 0)), problem.episodes(bright, 10, 2, stream(0, 1, 0))
+    )
     assert metrics["accuracy"] > 0.9
     assert 0 <= metrics["accuracy_interval"] < 0.3
 
@@ -283,7 +287,7 @@ def test_evaluation_is_that_of_a_plain_loop_whoever_does_it(monkeypatch, workers
     x = map_leaves(lambda leaf: leaf + 0.01, problem.init(stream(0, 0, 0)))
     episodes = problem.episodes(few_characters().test, 7, 2, stream(1, 0, 0))
     monkeypatch.setattr(sys.modules[MAML.__module__], "pool", lambda: pool(workers))
-    metrics = problem.evaluate(x, episodes)
+    metrics = few_shot_judge(problem).measure(x, episodes)
     expected = by_a_plain_loop(problem, x, episodes)
     assert list(metrics) == list(expected)
     for name, value in expected.items():
@@ -295,17 +299,17 @@ def test_evaluation_is_that_of_a_plain_loop_whoever_does_it(monkeypatch, workers
 def test_a_single_task_has_no_interval():
     problem = maml()
     episode = problem.episodes(classes(), 1, 2, stream(1, 0, 0))
-    assert problem.evaluate(problem.init(stream(0, 0, 0)), episode)["accuracy_interval"] == 0
+    assert few_shot_judge(problem).measure(problem.init(stream(0, 0, 0)), episode)["accuracy_interval"] == 0
 
 
 def test_nothing_to_evaluate_on_is_no_mistake():
-    assert maml().evaluate(maml().init(stream(0, 0, 0)), None) == {}
+    assert few_shot_judge(maml()).measure(maml().init(stream(0, 0, 0)), None) == {}
 
 
 def test_clients_measure_at_home_through_the_command_line(monkeypatch, tmp_path):
     without_drawing(monkeypatch)
     instead_of_glyphs(monkeypatch)
-    folder = run("run", "maml", *ON_THE_COMMAND_LINE, "--algorithm", "FCSG", "FCSG-M", out=tmp_path)
+    folder = run_command("run", "maml", *ON_THE_COMMAND_LINE, "--algorithm", "FCSG", "FCSG-M", out=tmp_path)
     metrics, at_home = read_csv(folder / "metrics.csv"), read_csv(folder / "clients.csv")
     names = ["train_loss", "loss", "accuracy", "accuracy_interval", "client_loss", "client_accuracy"]
     assert [name for name in metrics[0] if name in names] == names
@@ -326,9 +330,8 @@ def test_meta_training_helps():
     images = ((prototypes ^ flips) * 255).to(torch.uint8)
     test = problem.episodes(images[9:], 20, 1, stream(0, 5, 0))
     plan = Plan(rounds=3, local_steps=5, outer_batch=2, inner_batch=1, evaluate_every=3)
-    trace = run(
-        SETTINGS["FCSG-M"], Task(problem, [images[:3], images[3:6], images[6:9]], test=test), plan, engine="threads"
-    )
+    task = Task(problem, [images[:3], images[3:6], images[6:9]], test=test, judge=few_shot_judge(problem))
+    trace = run(SETTINGS["FCSG-M"], task, plan, engine="threads")
     assert trace.rows[-1]["loss"] < trace.rows[0]["loss"]
 
 

@@ -8,9 +8,12 @@ from fedcso.algorithms import FedAvg
 from fedcso.core.plan import Plan
 from fedcso.core.streams import stream
 from fedcso.core.tree import map_leaves
+from fedcso.engines import run
 from fedcso.models.conv4 import Conv4
 from fedcso.problems import MAML, PROBLEMS
-from tests.command_line import read_csv, run, without_drawing
+from fedcso.problems.maml import few_shot_judge
+from tests.command_line import read_csv, without_drawing
+from tests.command_line import run as run_command
 from tests.few_characters import DRAWINGS, ON_THE_COMMAND_LINE, OPTIONS, instead_of_glyphs
 from tests.helpers import CLEARLY
 
@@ -47,11 +50,11 @@ def test_when_judged_the_last_layer_is_a_fresh_one(characters):
     """What it has learned there does not matter, what it has learned below does."""
     task = PROBLEMS["pretraining"](**OPTIONS)
     x = task.problem.init(stream(0, 0, 0))
-    metrics = task.problem.evaluate(x, task.test.whole)
+    metrics = task.judge.measure(x, task.test.whole)
     trained = {name: torch.randn_like(leaf) if name.startswith("out") else leaf for name, leaf in x.items()}
-    assert task.problem.evaluate(trained, task.test.whole) == metrics
+    assert task.judge.measure(trained, task.test.whole) == metrics
     other = x | {"convolutions.0.weight": -x["convolutions.0.weight"]}
-    assert abs(task.problem.evaluate(other, task.test.whole)["loss"] - metrics["loss"]) > CLEARLY
+    assert abs(task.judge.measure(other, task.test.whole)["loss"] - metrics["loss"]) > CLEARLY
 
 
 def test_it_is_judged_as_maml_is(characters):
@@ -62,7 +65,7 @@ def test_it_is_judged_as_maml_is(characters):
     few_shot = MAML(Conv4(OPTIONS["ways"], OPTIONS["filters"]), OPTIONS["ways"], OPTIONS["queries"])
     start = few_shot.init(stream(0, 0, 0))  # whose last layer is zero
     x = start | {"out.weight": torch.ones(8, OPTIONS["filters"]), "out.bias": torch.ones(8)}
-    assert task.problem.evaluate(x, task.test.whole) == few_shot.evaluate(start, meta.test.whole)
+    assert task.judge.measure(x, task.test.whole) == few_shot_judge(few_shot).measure(start, meta.test.whole)
 
 
 def test_fedavg_learns_to_tell_the_characters_apart(characters):
@@ -82,7 +85,9 @@ def test_fedavg_learns_to_tell_the_characters_apart(characters):
 
 def test_it_runs_through_the_command_line(characters, monkeypatch, tmp_path):
     without_drawing(monkeypatch)
-    folder = run("run", "pretraining", *ON_THE_COMMAND_LINE, "--algorithm", "FedAvg", "--outer_batch", 8, out=tmp_path)
+    folder = run_command(
+        "run", "pretraining", *ON_THE_COMMAND_LINE, "--algorithm", "FedAvg", "--outer_batch", 8, out=tmp_path
+    )
     first, last = read_csv(folder / "metrics.csv")
     assert float(last["loss"]) != float(first["loss"])
     assert {"accuracy", "accuracy_interval", "client_accuracy", "client_loss"} <= last.keys()

@@ -12,9 +12,11 @@ from fedcso.core.errors import FedcsoError, UnknownName
 from fedcso.core.streams import stream
 from fedcso.datasets.tables.sites import Sites
 from fedcso.problems import AUPRC, CrossEntropy
-from fedcso.problems.scores import Scores, as_input, share_of_positives, task_of_sites
+from fedcso.problems.scores import Scores, as_input, ranking_judge, share_of_positives, task_of_sites
 from tests.helpers import assert_close
 from tests.rare import ITSELF, as_model, identity, labelled, linear, scored
+
+JUDGE = ranking_judge(identity())
 
 # ------------------------------------------------------------------------------------------ by hand
 
@@ -38,7 +40,7 @@ def auroc(scores: list[float], labels: list[int]) -> float:
 
 
 def judged(scores: list[float], labels: list[int]) -> dict:
-    return {name: float(value) for name, value in identity().evaluate(ITSELF, scored(scores, labels)).items()}
+    return {name: float(value) for name, value in JUDGE.measure(ITSELF, scored(scores, labels)).items()}
 
 
 def test_average_precision_is_the_sum_over_steps_and_not_the_trapezoid():
@@ -89,14 +91,14 @@ def test_without_examples_nothing_is_defined():
 
 
 def test_without_test_data_there_are_no_metrics():
-    assert identity().evaluate(ITSELF, None) == {}
+    assert JUDGE.measure(ITSELF, None) == {}
 
 
 @pytest.mark.parametrize("weight", [math.nan, math.inf, 1e300], ids=["nan", "infinite", "beyond all bounds"])
 def test_scores_that_are_no_numbers_are_judged_without_an_error(weight):
     """So a model may look between two rounds, finite itself; why it broke is told where it trains."""
     x = {"weight": torch.full((1, 1), weight, dtype=torch.float64)}
-    metrics = identity().evaluate(x, scored([1e10, 2e10, -1e10, 0.0], [1, 0, 0, 1]))
+    metrics = JUDGE.measure(x, scored([1e10, 2e10, -1e10, 0.0], [1, 0, 0, 1]))
     precision = float(metrics["average_precision"])
     assert math.isnan(precision) or 0 <= precision <= 1
 
@@ -135,7 +137,7 @@ def test_one_score_each_may_have_an_axis_of_its_own(shape):
 
 def test_many_examples_are_scored_in_portions_as_they_would_be_at_once():
     many, x = labelled(2345, 100), as_model(torch.tensor([0.6, -0.4, 0.9, 0.2], dtype=torch.float64))
-    scores, labels = Scores(linear()).ranking(x, many)
+    scores, labels = ranking_judge(Scores(linear())).rank(x, many)
     assert_close(scores, many.inputs @ x["weight"][0] + x["bias"])
     assert torch.equal(labels, many.labels)
     assert not scores.requires_grad
@@ -165,7 +167,7 @@ def test_the_network_delivered_has_the_trained_parameters(network):
     scores = Scores(model)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     x = scores.network.init(stream(3, 0, 0))
-    delivery = scores.deliver(x, data)
+    delivery = ranking_judge(scores).network(x, data)
     assert_close(delivery.module(data.inputs).squeeze(1).detach(), scores.logits(x, data.inputs))
     assert torch.equal(delivery.inputs, data.inputs[:2])
     assert_close(dict(model.state_dict()), before, tolerance=0.0)  # the user's own is left alone
@@ -180,6 +182,7 @@ def three_sites(*positives: int, names=("a", "b", "c")) -> Sites:
 
 
 PROBLEM = AUPRC(Scores(linear()))
+LINEAR = ranking_judge(PROBLEM.scores)
 
 
 def test_the_share_of_positives_is_that_of_all_sites_together():
@@ -190,12 +193,12 @@ def test_the_share_of_positives_is_that_of_all_sites_together():
 def test_sites_with_one_kind_of_examples_only_are_refused(positives):
     parts = [labelled(10, k) for k in positives]
     with pytest.raises(FedcsoError, match="no positive example, or nothing else"):
-        task_of_sites(PROBLEM, Sites(["a", "b", "c"], parts, parts, parts, []), "sites")
+        task_of_sites(PROBLEM, LINEAR, Sites(["a", "b", "c"], parts, parts, parts, []), "sites")
 
 
 def test_each_site_trains_and_all_are_judged_together_and_at_home():
     sites = three_sites(1, 2, 3)
-    task = task_of_sites(PROBLEM, sites, "sites")
+    task = task_of_sites(PROBLEM, LINEAR, sites, "sites")
     assert task.clients == sites.train
     assert task.names == ["a", "b", "c"]
     assert task.notes == ["as they came"]
@@ -205,15 +208,15 @@ def test_each_site_trains_and_all_are_judged_together_and_at_home():
 
 
 def test_a_site_that_has_nothing_to_train_with_is_named():
-    task = task_of_sites(PROBLEM, three_sites(1, 0, 3), "sites")
+    task = task_of_sites(PROBLEM, LINEAR, three_sites(1, 0, 3), "sites")
     (_, note) = task.notes
     assert note.startswith("site b has nothing to train with (of its 10 training examples 0 are positive)")
-    assert len(task_of_sites(CrossEntropy(Scores(linear())), three_sites(1, 0, 3), "sites").notes) == 1
+    assert len(task_of_sites(CrossEntropy(Scores(linear())), LINEAR, three_sites(1, 0, 3), "sites").notes) == 1
 
 
 def test_pooled_data_are_trained_on_in_one_place_and_judged_as_before():
     sites = three_sites(1, 0, 3)
-    task = task_of_sites(PROBLEM, sites, "pooled")
+    task = task_of_sites(PROBLEM, LINEAR, sites, "pooled")
     ((inputs, labels),) = task.clients
     assert torch.equal(inputs, torch.cat([data.inputs for data in sites.train]))
     assert (int(labels.sum()), task.names) == (4, ["all"])
@@ -223,7 +226,7 @@ def test_pooled_data_are_trained_on_in_one_place_and_judged_as_before():
 
 def test_one_site_can_be_trained_on_alone():
     sites = three_sites(1, 2, 3)
-    task = task_of_sites(PROBLEM, sites, "b")
+    task = task_of_sites(PROBLEM, LINEAR, sites, "b")
     assert task.clients == [sites.train[1]]
     assert (task.names, task.test.names) == (["b"], ["a", "b", "c"])
 
@@ -232,4 +235,4 @@ def test_a_site_that_is_not_there_is_refused_with_the_nearest_that_are():
     with pytest.raises(
         UnknownName, match=r"unknown train_on 'nort'; did you mean north\? \(known: north, pooled, sites"
     ):
-        task_of_sites(PROBLEM, three_sites(1, 2, 3, names=("north", "south", "west")), "nort")
+        task_of_sites(PROBLEM, LINEAR, three_sites(1, 2, 3, names=("north", "south", "west")), "nort")

@@ -5,20 +5,20 @@ import pytest
 import torch
 
 from fedcso.core.trace import Trace
-from fedcso.problems import AUPRC
+from fedcso.problems.scores import ranking_judge
 from fedcso.reports import precision_recall
 from fedcso.reports.precision_recall import POINTS, figure
 from tests.helpers import nested_quadratic
 from tests.rare import ITSELF, identity, labelled, scored
 
-PROBLEM = AUPRC(identity())
+JUDGE = ranking_judge(identity())
 RANKED = scored([0.9, 0.8, 0.7, 0.6, 0.1], [1, 0, 1, 0, 0])
 BACKWARDS = {"weight": -ITSELF["weight"]}
 
 
 def rows_of(*models, test=RANKED, seeds=(0,)):
     runs = [("A", seed, Trace(last=x)) for seed, x in zip(seeds, models, strict=True)]
-    return precision_recall.rows(runs, PROBLEM, test)
+    return precision_recall.rows(runs, JUDGE, test)
 
 
 def test_precision_is_that_of_the_highest_threshold_that_reaches_the_recall():
@@ -36,7 +36,7 @@ def test_the_mean_over_recall_is_average_precision():
     scores = data.inputs.sum(1)
     test = scored(scores.tolist(), data.labels.tolist())
     rows = rows_of(ITSELF, test=test)
-    precision = float(PROBLEM.evaluate(ITSELF, test)["average_precision"])
+    precision = float(JUDGE.measure(ITSELF, test)["average_precision"])
     assert np.mean([row["precision"] for row in rows]) == pytest.approx(precision, abs=0.01)
 
 
@@ -57,7 +57,7 @@ def test_where_there_is_nothing_to_rank_there_are_no_rows(test):
 
 def test_a_problem_without_scores_has_no_rows():
     case = nested_quadratic()
-    assert precision_recall.rows([("A", 0, Trace(last=torch.zeros(3)))], case.problem, torch.ones(3)) == []
+    assert precision_recall.rows([("A", 0, Trace(last=torch.zeros(3)))], case.judge, torch.ones(3)) == []
 
 
 # ------------------------------------------------------------------------------------------- the figure
