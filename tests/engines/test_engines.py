@@ -170,7 +170,7 @@ def test_a_grid_ends_early_if_all_its_settings_diverge():
 
 def test_an_interrupted_grid_goes_on_to_the_last_bit():
     case, snapshots = nested_quadratic(), []
-    arguments = [FCSG(0.1), FCSG(1e40), FCSG(0.05)], case.problem, case.clients, replace(PLAN, rounds=6)
+    arguments = [FCSG(0.1), FCSG(1e40), FCSG(0.05)], case, replace(PLAN, rounds=6)
     whole = run_grid(*arguments, seeds=[0, 1], callbacks=[lambda progress: snapshots.append(progress.snapshot())])
     resumed = run_grid(*arguments, seeds=[0, 1], start=snapshots[3])
     assert [[str(trace.failure) for trace in row] for row in resumed] == [
@@ -301,7 +301,7 @@ def test_large_models_get_threads():
 
 def test_what_can_not_be_batched_gets_threads():
     problem = LooksAtValues()
-    assert chosen(Task(problem, problem.centres(2))) is threads.ENGINE
+    assert chosen(Task(problem, problem.centres(3))) is threads.ENGINE
 
 
 def test_an_estimator_that_can_not_be_batched_gets_threads():

@@ -101,7 +101,7 @@ def test_test_tasks_decide_nothing(finished):
 
     def validated(unit, part):
         (trace,) = checkpoint.newest(finished / "checkpoints" / unit / part).traces
-        return {name: float(value) for name, value in task.problem.evaluate(trace.last, task.validation).items()}
+        return {name: float(value) for name, value in task.judge.measure(trace.last, task.validation).items()}
 
     tried = {row["algorithm"]: float(row["validation_loss"]) for row in reversed(read_csv(finished / "trials.csv"))}
     for method in METHODS:

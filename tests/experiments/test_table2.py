@@ -99,7 +99,7 @@ def test_test_data_decide_nothing(finished):
         place = finished / "checkpoints" / as_file_name(f"{method} on digits")
         models = [trace.last for part in place.iterdir() for trace in checkpoint.newest(part).traces]
         assert len(models) == 2
-        return fmean(task.problem.evaluate(x, task.validation)["average_precision"] for x in models)
+        return fmean(task.judge.measure(x, task.validation)["average_precision"] for x in models)
 
     for side in (OURS, OTHERS):
         assert max(side, key=validated) in longer

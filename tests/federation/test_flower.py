@@ -18,7 +18,7 @@ from fedcso.core.costs import Costs
 from fedcso.core.streams import stream
 from fedcso.core.tree import named_leaves
 from fedcso.federation.acceptance import accepted
-from fedcso.federation.elsewhere import Elsewhere
+from fedcso.federation.elsewhere import judge_elsewhere
 from fedcso.federation.exchange import Arrival
 from fedcso.federation.memory import Memory
 from fedcso.federation.order import Order
@@ -158,7 +158,6 @@ def test_the_coordinators_process_ends_when_no_one_listens_at_the_superlinks_por
 
 def test_the_coordinator_delivers_the_network_though_it_has_no_data():
     task = PROBLEMS["auprc"](data="digits", clients=3)
-    problem = Elsewhere(task.problem, task.clients[0])
-    delivery = problem.deliver(problem.init(stream(0, 0, 0)), None)
-    assert delivery is not None
-    assert as_onnx(delivery)
+    judge = judge_elsewhere(task.judge, task.clients[0])
+    assert judge.network is not None
+    assert as_onnx(judge.network(task.problem.init(stream(0, 0, 0)), None))

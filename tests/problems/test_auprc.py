@@ -1,6 +1,7 @@
 """Average precision as a nested objective: g and f by hand, the positive itself, one inner batch for all."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch

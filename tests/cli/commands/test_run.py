@@ -252,7 +252,7 @@ from dataclasses import dataclass
 
 import torch
 
-from fedcso import Problem, Task
+from fedcso import Judge, Problem, Task
 
 
 @dataclass(frozen=True)
@@ -274,12 +274,14 @@ class Mean(Problem):
     def outer(self, y, xi):
         return (y - self.shift).square().sum(-1)
 
-    def evaluate(self, x, test):
-        return {"distance": (x["x"] - test).norm()}
+
+def measure_distance(x, test):
+    return {"distance": (x["x"] - test).norm()}
 
 
 def task(hospitals: int = 2, shift: float = 0.0) -> Task:
-    return Task(Mean(shift), [torch.full((5, 2), n, dtype=torch.float64) for n in range(hospitals)], test=torch.ones(2))
+    clients = [torch.full((5, 2), n, dtype=torch.float64) for n in range(hospitals)]
+    return Task(Mean(shift), clients, test=torch.ones(2), judge=Judge(measure_distance))
 
 
 ready = task(3)

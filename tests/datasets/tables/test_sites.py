@@ -23,7 +23,7 @@ from fedcso.problems.auprc import auprc
 from fedcso.problems.auroc import auroc
 from fedcso.problems.cross_entropy import cross_entropy
 from fedcso.reports.tables import client_rows
-from tests.helpers import Case, assert_close, play
+from tests.helpers import assert_close, play
 from tests.rare import auprc_case, labelled
 
 LABELS = {"digits": digits().labels, "breast_cancer": breast_cancer().labels}
@@ -299,7 +299,7 @@ def test_they_do_not_train_are_measured_as_undefined_and_do_no_harm(engine):
     task = auprc("linear", data="breast_cancer", clients=4, classes=1)
     idle = [n for n, data in enumerate(task.clients) if not data.labels.any()]
     plan = Plan(rounds=3, local_steps=2, outer_batch=2, inner_batch=3)
-    trace = play(engine, FCSG(0.1), Case(task.problem, task.clients, task.test), plan)
+    trace = play(engine, FCSG(0.1), task, plan)
     assert is_finite(trace.shared)
     assert [trace.participation[n] for n in range(4)] == [0 if n in idle else 3 for n in range(4)]
     rows = client_rows({"FCSG": [[trace]]}, [0], task, measure=True)
