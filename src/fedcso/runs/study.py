@@ -25,7 +25,7 @@ from fedcso.engines import ranks, run_grid
 from fedcso.engines.engine import Engine
 from fedcso.engines.job import Job
 from fedcso.engines.loop import Callback, Progress, over
-from fedcso.engines.run import named
+from fedcso.engines.running import named
 from fedcso.engines.snapshot import Snapshot
 from fedcso.estimators.plain import plain
 from fedcso.runs import checkpoint
