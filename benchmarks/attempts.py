@@ -83,7 +83,7 @@ def gradient(forward: Forward, x: Tree, pictures: torch.Tensor) -> list[torch.Te
 def main(quick: bool = False) -> None:
     describe_machine()
     keep_freed_memory()
-    usual = Functional(network())
+    usual = Functional(network)
     x = map_leaves(torch.Tensor.requires_grad_, usual.init(torch.Generator().manual_seed(0)))
     pictures = torch.randn(PICTURES, 3, 32, 32, generator=torch.Generator().manual_seed(1))
     ways: dict[str, Forward] = {

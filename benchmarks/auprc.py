@@ -97,7 +97,7 @@ def main(quick: bool = False) -> None:
         )
         for _ in range(CLIENTS)
     ]
-    problem = AUPRC(Scores(cifar(SHAPE)), MARGIN)
+    problem = AUPRC(Scores(partial(cifar, SHAPE)), MARGIN)
     steps = QUICK_STEPS if quick else STEPS
     plan = Plan(1, steps, POSITIVES, OTHERS)
     default = torch.get_num_threads()

@@ -8,6 +8,7 @@ once with a single one. Both average after the round's 10 steps.
 """
 
 import sys
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -56,7 +57,7 @@ def main(quick: bool = False) -> None:
     describe_machine()
     rng = stream(0, 0, 0)
     clients = [torch.randint(0, 256, (40, 20, 28, 28), generator=rng, dtype=torch.uint8) for _ in range(CLIENTS)]
-    problem = MAML(Conv4(WAYS), WAYS, QUERIES, RATE)
+    problem = MAML(partial(Conv4, WAYS), WAYS, QUERIES, RATE)
     steps = QUICK_STEPS if quick else STEPS
     plan = Plan(rounds=1, local_steps=steps, outer_batch=1, inner_batch=1)
     default = torch.get_num_threads()

@@ -61,7 +61,7 @@ def measure(method: str, number: int, rounds: int) -> dict[str, float]:
     """One line, in this process: seconds a round, and by how much memory grew at its peak."""
     with tempfile.TemporaryDirectory() as folder:
         clients = clients_of(number, Path(folder))
-        problem, plan = Pictures(SmallCNN()), Plan(1, LOCAL_STEPS, BATCH, participation=min(FEWEST, number))
+        problem, plan = Pictures(SmallCNN), Plan(1, LOCAL_STEPS, BATCH, participation=min(FEWEST, number))
         run(METHODS[method], Task(problem, clients), plan, engine="threads")  # warms up
         before, moments = _private_bytes(), [time.perf_counter()]
         peak = before

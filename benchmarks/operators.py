@@ -8,6 +8,7 @@ of W2, W3 and W4 are one client's.
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -36,13 +37,13 @@ def workloads() -> dict[str, tuple[Callable[[int], object], int]]:
     sources = logistic.clients(16)
     rng = stream(0, 0, 0)
     drawings = torch.randint(0, 256, (40, 20, 28, 28), generator=rng, dtype=torch.uint8)
-    maml = MAML(Conv4(5), 5, 15, 0.4)
+    maml = MAML(partial(Conv4, 5), 5, 15, 0.4)
     shape = torch.Size((3, 32, 32))
     pictures = torch.randint(0, 256, (500, *shape), generator=rng, dtype=torch.uint8)
     rare = Examples(pictures, (torch.arange(500) < 80).long())
-    auprc = AUPRC(Scores(cifar(shape)), 0.5)
+    auprc = AUPRC(Scores(partial(cifar, shape)), 0.5)
     digits = Examples(torch.randn(500, 1, 28, 28, generator=rng), torch.randint(10, (500,), generator=rng))
-    cnn = Classification(SmallCNN())
+    cnn = Classification(SmallCNN)
     return {
         "W1 invariant logistic, 16 clients stacked, FCSG-M": (
             lambda q: run(FCSGM(), Task(logistic, sources), Plan(1, q, inner_batch=10), engine="stacked"),

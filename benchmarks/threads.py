@@ -51,7 +51,7 @@ def main(quick: bool = False) -> None:
     clients = [
         Examples(torch.randn(500 + 10 * n, 1, 28, 28), torch.randint(10, (500 + 10 * n,))) for n in range(CLIENTS)
     ]
-    problem = Classification(SmallCNN())
+    problem = Classification(SmallCNN)
     rounds = QUICK_ROUNDS if quick else ROUNDS
     plan = Plan(rounds, LOCAL_STEPS, outer_batch=BATCH, evaluate_every=rounds)
     default = torch.get_num_threads()

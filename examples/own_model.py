@@ -12,7 +12,7 @@ from fedcso.core.task import Task
 from fedcso.datasets import Examples
 from fedcso.engines import run
 from fedcso.problems import AUPRC
-from fedcso.problems.scores import Scores
+from fedcso.problems.scores import Scores, ranking_judge
 
 
 def hospital(number: int, patients: int = 400) -> Examples:
@@ -23,13 +23,18 @@ def hospital(number: int, patients: int = 400) -> Examples:
     return Examples(measured, ill.long())
 
 
+def network() -> nn.Module:
+    """Two hidden layers. Each seed calls this function and starts from new weights."""
+    return nn.Sequential(nn.Linear(10, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1))
+
+
 def main() -> None:
     """Train at four hospitals, judge by the patients of a fifth."""
-    network = nn.Sequential(nn.Linear(10, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1))
     problem = AUPRC(Scores(network), margin=0.5)
     clients, test = [hospital(n) for n in range(4)], hospital(4, patients=2000)
     plan = Plan(rounds=40, local_steps=10, outer_batch=8, inner_batch=32, evaluate_every=10)
-    trace = run(FCSGM(learning_rate=0.3, momentum=0.5), Task(problem, clients, test=test), plan)
+    task = Task(problem, clients, test=test, judge=ranking_judge(problem.scores))
+    trace = run(FCSGM(learning_rate=0.3, momentum=0.5), task, plan)
     for row in trace.rows:
         print(f"round {row['round']:3}  AP {row['average_precision']:.3f}  (chance {row['prevalence']:.3f})")
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -186,7 +187,7 @@ def classification(sizes: tuple[int, ...] = (3, 7, 12, 5), features: int = 4, cl
         inputs = torch.randn(number, features, generator=rng, dtype=torch.float64)
         return Examples(inputs, torch.randint(classes, (number,), generator=rng))
 
-    problem = Classification(nn.Linear(features, classes, dtype=torch.float64))
+    problem = Classification(partial(nn.Linear, features, classes, dtype=torch.float64))
     return Case(problem, [examples(size) for size in sizes], examples(20), judge=classification_judge(problem))
 
 
@@ -207,7 +208,7 @@ def rare_positives(kind: type[Problem], *options: Any) -> Case:
         labels = (torch.arange(number) < positives).long()
         return Examples(torch.randn(number, 4, generator=rng, dtype=torch.float64) + labels.unsqueeze(1), labels)
 
-    problem = kind(Scores(nn.Linear(4, 1, dtype=torch.float64)), *options)
+    problem = kind(Scores(partial(nn.Linear, 4, 1, dtype=torch.float64)), *options)
     clients = [examples(6, 2), examples(9, 1), examples(12, 4), examples(5, 5)]
     judge = auroc_judge(problem) if kind is AUROC else ranking_judge(problem.scores)
     return Case(problem, clients, examples(20, 5), judge=judge)

@@ -50,12 +50,12 @@ def scored(scores: Sequence[float], labels: Sequence[int]) -> Examples:
 
 
 def auprc_case(*counts: tuple[int, int], **options) -> Case:
-    problem = AUPRC(Scores(linear()), **options)
+    problem = AUPRC(Scores(linear), **options)
     return Case(problem, sites(*counts), labelled(30, 8, seed=99), judge=ranking_judge(problem.scores))
 
 
 def auroc_case(*counts: tuple[int, int], rate: float = 0.3) -> Case:
-    problem = AUROC(Scores(linear()), rate)
+    problem = AUROC(Scores(linear), rate)
     return Case(problem, sites(*counts), labelled(30, 8, seed=99), judge=auroc_judge(problem))
 
 

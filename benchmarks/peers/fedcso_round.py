@@ -16,7 +16,7 @@ def main(rounds: int) -> None:
     clock = Clock()
     clients = [Examples(inputs, labels) for inputs, labels in zip(*pictures(), strict=True)]
     plan = Plan(rounds, LOCAL_STEPS, BATCH, evaluate_every=rounds)
-    problem = Classification(SmallCNN())
+    problem = Classification(SmallCNN)
     run(FedAvg(RATE), Task(problem, clients), plan, callbacks=[lambda progress: clock.tick()])
     clock.tell()
 

@@ -1,5 +1,6 @@
 """Federated average precision behind scikit-learn's interface: `fit(X, y, groups=site)`, then predict."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,7 @@ class FederatedAUPRCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             clip=self.clip,
             evaluate_every=self.rounds,
         )
-        self.problem_ = AUPRC(Scores((mlp if self.hidden else linear)(inputs.shape[1:])), self.margin)
+        self.problem_ = AUPRC(Scores(partial(mlp if self.hidden else linear, inputs.shape[1:])), self.margin)
         clients = [Examples(inputs[share], truth[share]) for share in shares]
         seed = int(check_random_state(self.random_state).randint(2**31))
         # In float64 from here on, so that a row's score does not depend on the rows beside it.

@@ -78,7 +78,7 @@ def counted():
     Counted.passes = Counted.examples = 0
     rng = torch.Generator().manual_seed(0)
     clients = [Examples(torch.randn(30, 4, generator=rng), (torch.arange(30) < 6).long()) for _ in range(3)]
-    return Case(AUPRC(Scores(Counted())), clients)
+    return Case(AUPRC(Scores(Counted)), clients)
 
 
 @pytest.mark.parametrize(("method", "points"), [("FCSG", 1), ("FCSG-M", 1), ("Acc-FCSG-M", 2)])

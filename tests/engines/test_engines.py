@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pytest
 import torch
@@ -295,7 +296,7 @@ def test_small_models_are_stacked(name):
 def test_large_models_get_threads():
     inputs = simulation.STACK_AT_MOST
     case = classification(features=inputs)
-    large = Classification(nn.Linear(inputs, 3, dtype=torch.float64))
+    large = Classification(partial(nn.Linear, inputs, 3, dtype=torch.float64))
     assert chosen(Task(large, case.clients)) is threads.ENGINE
 
 

@@ -1,5 +1,7 @@
 """The few-shot network."""
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -16,7 +18,7 @@ def test_images_become_logits(pooling):
 
 
 def test_there_are_four_convolutions_of_64_filters():
-    parameters = Functional(Conv4()).init(stream(0, 0, 0))
+    parameters = Functional(Conv4).init(stream(0, 0, 0))
     first, later, norm, out = 64 * 9 + 64, 64 * 64 * 9 + 64, 2 * 64, 64 * 5 + 5
     assert sum(p.numel() for p in parameters.values()) == first + 3 * later + 4 * norm + out
 
@@ -31,7 +33,7 @@ def test_batch_norm_uses_the_batch_alone():
 
 
 def test_the_last_layer_starts_at_zero_and_the_others_do_not():
-    parameters = Functional(Conv4(filters=4)).init(stream(0, 0, 0))
+    parameters = Functional(partial(Conv4, filters=4)).init(stream(0, 0, 0))
     assert {name for name, leaf in parameters.items() if name.endswith("weight") and not leaf.any()} == {"out.weight"}
     assert not parameters["out.bias"].any()
 
@@ -39,7 +41,7 @@ def test_the_last_layer_starts_at_zero_and_the_others_do_not():
 def test_from_zero_the_first_step_of_adaptation_is_towards_the_mean_features_of_each_class():
     """All classes are alike at first: the slope at a class's row is that of softmax, (1/3 − one-hot)·features."""
     ways, shots, rate = 3, 2, 0.4
-    problem = MAML(Conv4(ways, filters=4), ways, queries=1, inner_rate=rate)
+    problem = MAML(partial(Conv4, ways, filters=4), ways, queries=1, inner_rate=rate)
     x = {name: leaf.double() for name, leaf in problem.init(stream(0, 0, 0)).items()}
     rng = torch.Generator().manual_seed(1)
     support = torch.rand(shots, ways, 1, 28, 28, generator=rng, dtype=torch.float64)

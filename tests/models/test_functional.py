@@ -9,7 +9,10 @@ from torch import nn
 
 from fedcso.core.errors import FedcsoError
 from fedcso.core.streams import stream
+from fedcso.core.tree import leaves
 from fedcso.models import Functional
+from fedcso.problems import AUPRC, AUROC, MAML, Classification, CrossEntropy
+from fedcso.problems.scores import Scores
 from tests.helpers import assert_close
 
 STATEFUL = {
@@ -80,38 +83,90 @@ def test_the_gradient_reaches_the_parameters():
 # --------------------------------------------------------------------------------------------- init
 
 
-def test_init_is_reproducible_by_its_generator():
-    functional = Functional(network())
-    once = functional.init(stream(0, 0, 0))
-    assert_close(functional.init(stream(0, 0, 0)), once, tolerance=0.0)
-    other = functional.init(stream(1, 0, 0))
+class Bare(nn.Module):
+    """Random weights and a random buffer that belong to no layer of torch's."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(3))
+        self.register_buffer("frequencies", torch.randn(3))
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return torch.cos(inputs * self.frequencies) @ self.weight
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_module_keeps_its_weights_whatever_the_seed(seed):
+    """Regression: a pretrained network was silently initialised anew."""
+    pretrained = network()
+    x = Functional(pretrained).init(stream(seed, 0, 0))
+    assert_close(x, {name: p.detach() for name, p in pretrained.named_parameters()}, tolerance=0.0)
+
+
+PROBLEMS = {
+    "auprc": lambda model: AUPRC(Scores(model)),
+    "auroc": lambda model: AUROC(Scores(model), 0.3),
+    "cross_entropy": lambda model: CrossEntropy(Scores(model)),
+    "classification": Classification,
+    "maml": MAML,
+}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
+def test_every_problem_starts_from_the_weights_of_a_module_and_anew_from_a_function(problem):
+    pretrained, start = network(), stream(0, 0, 0)
+    x = problem(pretrained).init(start)
+    weights = x["primal"]["w"] if "primal" in x else x
+    assert_close(weights, {name: p.detach() for name, p in pretrained.named_parameters()}, tolerance=0.0)
+    one, same, other = (problem(network).init(stream(seed, 0, 0)) for seed in (0, 0, 1))
+    assert_close(one, same, tolerance=0.0)
+    assert not torch.equal(leaves(one)[0], leaves(other)[0])
+
+
+def test_what_init_gives_is_a_copy():
+    pretrained = network()
+    before = {name: p.clone() for name, p in pretrained.state_dict().items()}
+    for leaf in Functional(pretrained).init(stream(0, 0, 0)).values():
+        leaf += 1
+    assert_close(pretrained.state_dict(), before, tolerance=0.0)
+
+
+@pytest.mark.parametrize("build", [network, Bare])
+def test_a_function_builds_weights_by_the_seed_alone(build):
+    once = Functional(build).init(stream(0, 0, 0))
+    assert_close(Functional(build).init(stream(0, 0, 0)), once, tolerance=0.0)
+    other = Functional(build).init(stream(1, 0, 0))
     assert all(not torch.equal(other[name], once[name]) for name in once)
 
 
-def test_init_does_not_depend_on_the_module_s_present_values():
-    assert_close(
-        Functional(network()).init(stream(0, 0, 0)),
-        Functional(network()).init(stream(0, 0, 0)),
-        tolerance=0.0,
-    )
+def test_what_is_not_a_parameter_is_the_same_in_every_process():
+    """A function's buffers are not averaged and do not travel: all sites must build the same ones."""
+    one, other = Functional(Bare), Functional(Bare)
+    assert torch.equal(one.module.frequencies, other.module.frequencies)
 
 
-def test_init_does_not_touch_the_global_generator():
-    functional = Functional(network())
+def test_building_does_not_touch_the_global_generator():
     before = torch.random.get_rng_state()
-    functional.init(stream(0, 0, 0))
+    Functional(network).init(stream(0, 0, 0))
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
+@pytest.mark.parametrize("model", ["mlp", [nn.Linear(2, 1)], list])
+def test_what_is_not_a_network_is_refused(model):
+    with pytest.raises(FedcsoError, match=r"is not a network: pass an nn\.Module, or a function without arguments"):
+        Functional(model)
+
+
 def test_init_gives_plain_tensors_of_every_parameter():
-    parameters = Functional(network()).init(stream(0, 0, 0))
-    assert {name: tuple(p.shape) for name, p in parameters.items()} == {
-        "0.weight": (5, 3),
-        "0.bias": (5,),
-        "2.weight": (2, 5),
-        "2.bias": (2,),
-    }
-    assert not any(p.requires_grad or isinstance(p, nn.Parameter) for p in parameters.values())
+    for model in (network, network()):
+        parameters = Functional(model).init(stream(0, 0, 0))
+        assert {name: tuple(p.shape) for name, p in parameters.items()} == {
+            "0.weight": (5, 3),
+            "0.bias": (5,),
+            "2.weight": (2, 5),
+            "2.bias": (2,),
+        }
+        assert not any(p.requires_grad or isinstance(p, nn.Parameter) for p in parameters.values())
 
 
 # ------------------------------------------------------------------------------------------ threads
@@ -135,7 +190,7 @@ class Waits(nn.Module):
 
 
 def test_threads_do_not_see_each_other_s_parameters():
-    functional = Functional(Waits())
+    functional = Functional(Waits)
     inputs = torch.tensor([[1.0, 2.0]])
     models = [functional.init(stream(seed, 0, 0)) for seed in range(2)]
     by_hand = [inputs @ x["first.weight"].T @ x["second.weight"].T for x in models]
@@ -145,7 +200,7 @@ def test_threads_do_not_see_each_other_s_parameters():
 
 
 def test_many_threads_get_their_own_results():
-    functional = Functional(network())
+    functional = Functional(network)
     inputs = torch.ones(1, 3, dtype=torch.float64)
     models = [functional.init(stream(seed, 0, 0)) for seed in range(50)]
     expected = [functional.apply(x, inputs) for x in models]

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from functools import partial
 
 import pytest
 import torch
@@ -22,7 +23,7 @@ DATA, X = labelled(6, 2), as_model(torch.tensor([0.6, -0.4, 0.9, 0.2], dtype=tor
 @every_way
 @pytest.mark.parametrize("used", [False, True])
 def test_a_copy_gives_the_same(way, used):
-    functional = Functional(linear())
+    functional = Functional(linear)
     if used:
         functional.apply(X, DATA.inputs)
     other = way(functional)
@@ -40,9 +41,9 @@ def test_a_copy_has_a_module_of_its_own(way):
 
 
 PROBLEMS = {
-    "auroc": AUROC(Scores(linear()), 0.3),
-    "cross_entropy": CrossEntropy(Scores(linear()), 2.0),
-    "classification": Classification(nn.Linear(3, 2, dtype=torch.float64)),
+    "auroc": AUROC(Scores(linear), 0.3),
+    "cross_entropy": CrossEntropy(Scores(linear), 2.0),
+    "classification": Classification(partial(nn.Linear, 3, 2, dtype=torch.float64)),
 }
 
 

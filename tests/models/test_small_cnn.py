@@ -15,6 +15,6 @@ def test_images_become_logits():
 def test_the_size_is_that_of_its_layers():
     convolutions = (25 * 1 + 1) * 32 + (25 * 32 + 1) * 64
     linear = (64 * 4 * 4 + 1) * 128 + (128 + 1) * 10
-    size = numel(Classification(SmallCNN()).init(stream(0, 0, 0)))
+    size = numel(Classification(SmallCNN).init(stream(0, 0, 0)))
     assert size == convolutions + linear
     assert f"{size:,} parameters" in SmallCNN.__doc__

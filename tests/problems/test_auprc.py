@@ -53,7 +53,7 @@ every_way = pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
 
 
 def a_problem(**options) -> AUPRC:
-    return AUPRC(Scores(linear()), **options)
+    return AUPRC(Scores(linear), **options)
 
 
 def a_batch(problem: AUPRC, b: int = 3, m: int = 5) -> Batch:
@@ -205,7 +205,7 @@ class Counting(nn.Module):
 
 @pytest.mark.parametrize(("shared", "rows"), [(True, 4 + 6), (False, 4 + 4 * 6)])
 def test_a_gradient_needs_one_pass_over_as_many_examples_as_were_drawn(shared, rows):
-    problem = AUPRC(Scores(Counting()), shared=shared)
+    problem = AUPRC(Scores(Counting), shared=shared)
     batch = a_batch(problem, b=4, m=6)
     Counting.passes.clear()
     Oracle(problem, plain).grad(problem.init(stream(0, 0, 0)), batch)
@@ -394,7 +394,7 @@ def test_descent_on_it_ranks_positives_higher():
         def init(self, rng):
             return as_model(torch.tensor([-1.0, 0.0, 0.0, 0.0], dtype=torch.float64))
 
-    scores = Scores(linear())
+    scores = Scores(linear)
     case = Case(Wrong(scores), [examples(40) for _ in range(3)], examples(200), judge=ranking_judge(scores))
     plan = Plan(rounds=10, local_steps=10, outer_batch=4, inner_batch=10, evaluate_every=10)
     precision = play("stacked", FCSG(1.0), case, plan).column("average_precision")

@@ -23,7 +23,7 @@ DATA = labelled(20, 6)
 W = torch.tensor([0.6, -0.4, 0.9, 0.2], dtype=torch.float64)
 A, B, Y = (torch.tensor(value, dtype=torch.float64) for value in (0.7, 0.2, -0.4))
 P = 0.3
-ORACLE = Oracle(AUROC(Scores(linear()), P), plain)
+ORACLE = Oracle(AUROC(Scores(linear), P), plain)
 
 
 class Shifted(Scores):
@@ -89,7 +89,7 @@ def at_the_saddle() -> tuple[Oracle, dict]:
     """a and b are mean scores, the dual is their difference; p is the data's own."""
     high = torch.stack([h(W, z)[0] for z, label in zip(*DATA, strict=True) if label == 1]).mean()
     low = torch.stack([h(W, z)[0] for z, label in zip(*DATA, strict=True) if label == 0]).mean()
-    oracle = Oracle(AUROC(Scores(linear()), DATA.labels.double().mean().item()), plain)
+    oracle = Oracle(AUROC(Scores(linear), DATA.labels.double().mean().item()), plain)
     return oracle, point(a=high, b=low, y=low - high)
 
 
@@ -126,7 +126,7 @@ def test_means_start_at_a_half_and_the_dual_at_zero_in_the_networks_precision(dt
 
 def test_a_network_that_knows_nothing_is_not_pulled_down_as_a_whole():
     """Regression: from a = b = 0 all scores fell together until the sigmoid was dead, and CODA+ stood still."""
-    problem = AUROC(Scores(linear()), float(DATA.labels.double().mean()))
+    problem = AUROC(Scores(linear), float(DATA.labels.double().mean()))
     start = problem.init(stream(0, 0, 0))["primal"]
     pulls = []
     for a, b in ((start["a"], start["b"]), (0 * A, 0 * B)):
@@ -156,7 +156,7 @@ def test_the_task_knows_the_share_of_positives_of_all_sites():
 @pytest.mark.parametrize("rate", [0.0, -0.1, 1.5])
 def test_a_share_that_is_none_is_refused(rate):
     with pytest.raises(InvalidValue, match=f"positive_rate = {rate}"):
-        AUROC(Scores(linear()), rate)
+        AUROC(Scores(linear), rate)
 
 
 METHODS = {"FedAvg": FedAvg(0.1), "FCSG": FCSG(0.1), "FCSG-M": FCSGM(0.1, 0.4), "SCAFFOLD": Scaffold(0.1)}

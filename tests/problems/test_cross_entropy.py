@@ -20,7 +20,7 @@ X = torch.tensor([0.6, -0.4, 0.9, 0.2], dtype=torch.float64)
 
 
 def value_and_grad(weight: float, x: torch.Tensor):
-    return Oracle(CrossEntropy(Scores(linear()), weight), plain).value_and_grad(as_model(x), Batch(DATA, ()))
+    return Oracle(CrossEntropy(Scores(linear), weight), plain).value_and_grad(as_model(x), Batch(DATA, ()))
 
 
 @pytest.mark.parametrize("weight", [1.0, 4.0, 0.25])
@@ -35,8 +35,8 @@ def test_loss_and_gradient_are_those_of_torch(weight):
 
 
 def test_plain_is_the_default():
-    unweighted = CrossEntropy(Scores(linear())).losses(as_model(X), DATA)
-    weighted = CrossEntropy(Scores(linear()), 4.0).losses(as_model(X), DATA)
+    unweighted = CrossEntropy(Scores(linear)).losses(as_model(X), DATA)
+    weighted = CrossEntropy(Scores(linear), 4.0).losses(as_model(X), DATA)
     assert_close(weighted / unweighted, torch.where(DATA.labels == 1, 4.0, 1.0).double())
 
 
@@ -59,7 +59,7 @@ def test_the_task_weights_by_the_training_data_of_all_sites():
 
 
 def test_no_inner_samples_are_drawn():
-    problem = CrossEntropy(Scores(linear()))
+    problem = CrossEntropy(Scores(linear))
     xi = problem.sample_outer(DATA, stream(0, 0, 0), (2, 3))
     assert problem.sample_inner(DATA, stream(0, 0, 0), xi, 5) == ()
     assert problem.inner_samples(3, 5) == 0
@@ -75,11 +75,11 @@ def test_it_is_judged_by_average_precision():
 
 
 def test_a_site_needs_an_example_and_no_positive():
-    problem = CrossEntropy(Scores(linear()))
+    problem = CrossEntropy(Scores(linear))
     assert [problem.trains(labelled(*counts)) for counts in ((5, 2), (5, 0), (0, 0))] == [True, True, False]
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_weight_that_is_none_is_refused(weight):
     with pytest.raises(InvalidValue, match="positive_weight = "):
-        CrossEntropy(Scores(linear()), weight)
+        CrossEntropy(Scores(linear), weight)

@@ -1,6 +1,7 @@
 """Few-shot learning: sampling inside the conditional distribution, and exact second-order gradients."""
 
 import sys
+from functools import partial
 
 import pytest
 import torch
@@ -44,7 +45,7 @@ class Tiny(nn.Module):
 
 
 def maml(**options) -> MAML:
-    return MAML(Tiny(), ways=WAYS, queries=QUERIES, **options)
+    return MAML(Tiny, ways=WAYS, queries=QUERIES, **options)
 
 
 def classes(number: int = 5, seed: int = 0) -> torch.Tensor:
@@ -216,7 +217,7 @@ def most_kept(compute) -> int:
 @pytest.mark.parametrize("first_order", [False, True])
 def test_memory_does_not_grow_with_the_number_of_tasks(steps, first_order):
     """Task by task; while the ordinary way keeps all of them, for which it needs that much more."""
-    problem = MAML(Conv4(WAYS, filters=4), ways=WAYS, queries=2, inner_steps=steps, first_order=first_order)
+    problem = MAML(partial(Conv4, WAYS, filters=4), ways=WAYS, queries=2, inner_steps=steps, first_order=first_order)
     x, held = problem.init(stream(0, 0, 0)), few_characters().train
     one, four = (drawn(problem, b, m=1, data=held) for b in (1, 4))
     assert (
@@ -283,7 +284,7 @@ def by_a_plain_loop(problem, x, episodes):
 @pytest.mark.parametrize("workers", [None, 1, 3])
 def test_evaluation_is_that_of_a_plain_loop_whoever_does_it(monkeypatch, workers):
     """To the last bit: no task is computed differently for being computed beside another."""
-    problem = MAML(Conv4(WAYS, filters=4), ways=WAYS, queries=2)
+    problem = MAML(partial(Conv4, WAYS, filters=4), ways=WAYS, queries=2)
     x = map_leaves(lambda leaf: leaf + 0.01, problem.init(stream(0, 0, 0)))
     episodes = problem.episodes(few_characters().test, 7, 2, stream(1, 0, 0))
     monkeypatch.setattr(sys.modules[MAML.__module__], "pool", lambda: pool(workers))
@@ -323,7 +324,7 @@ def test_clients_measure_at_home_through_the_command_line(monkeypatch, tmp_path)
 
 
 def test_meta_training_helps():
-    problem = MAML(Conv4(ways=3, filters=8), ways=3, queries=3, inner_rate=0.4)
+    problem = MAML(partial(Conv4, ways=3, filters=8), ways=3, queries=3, inner_rate=0.4)
     rng = torch.Generator().manual_seed(0)
     prototypes = torch.rand(12, 1, 28, 28, generator=rng) > 0.5
     flips = torch.rand(12, DRAWINGS, 28, 28, generator=rng) > 0.85

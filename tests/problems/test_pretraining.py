@@ -1,5 +1,7 @@
 """An ordinary classifier of all characters, judged by few-shot tasks."""
 
+from functools import partial
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -62,7 +64,7 @@ def test_it_is_judged_as_maml_is(characters):
     task, meta = PROBLEMS["pretraining"](**OPTIONS), PROBLEMS["maml"](**OPTIONS)
     for one, other in zip(task.test.whole.xi, meta.test.whole.xi, strict=True):
         assert torch.equal(one, other)
-    few_shot = MAML(Conv4(OPTIONS["ways"], OPTIONS["filters"]), OPTIONS["ways"], OPTIONS["queries"])
+    few_shot = MAML(partial(Conv4, OPTIONS["ways"], OPTIONS["filters"]), OPTIONS["ways"], OPTIONS["queries"])
     start = few_shot.init(stream(0, 0, 0))  # whose last layer is zero
     x = start | {"out.weight": torch.ones(8, OPTIONS["filters"]), "out.bias": torch.ones(8)}
     assert task.judge.measure(x, task.test.whole) == few_shot_judge(few_shot).measure(start, meta.test.whole)

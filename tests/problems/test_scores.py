@@ -137,7 +137,7 @@ def test_one_score_each_may_have_an_axis_of_its_own(shape):
 
 def test_many_examples_are_scored_in_portions_as_they_would_be_at_once():
     many, x = labelled(2345, 100), as_model(torch.tensor([0.6, -0.4, 0.9, 0.2], dtype=torch.float64))
-    scores, labels = ranking_judge(Scores(linear())).rank(x, many)
+    scores, labels = ranking_judge(Scores(linear)).rank(x, many)
     assert_close(scores, many.inputs @ x["weight"][0] + x["bias"])
     assert torch.equal(labels, many.labels)
     assert not scores.requires_grad
@@ -181,7 +181,7 @@ def three_sites(*positives: int, names=("a", "b", "c")) -> Sites:
     return Sites(list(names), *parts, notes=["as they came"])
 
 
-PROBLEM = AUPRC(Scores(linear()))
+PROBLEM = AUPRC(Scores(linear))
 LINEAR = ranking_judge(PROBLEM.scores)
 
 
@@ -211,7 +211,7 @@ def test_a_site_that_has_nothing_to_train_with_is_named():
     task = task_of_sites(PROBLEM, LINEAR, three_sites(1, 0, 3), "sites")
     (_, note) = task.notes
     assert note.startswith("site b has nothing to train with (of its 10 training examples 0 are positive)")
-    assert len(task_of_sites(CrossEntropy(Scores(linear())), LINEAR, three_sites(1, 0, 3), "sites").notes) == 1
+    assert len(task_of_sites(CrossEntropy(Scores(linear)), LINEAR, three_sites(1, 0, 3), "sites").notes) == 1
 
 
 def test_pooled_data_are_trained_on_in_one_place_and_judged_as_before():

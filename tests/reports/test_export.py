@@ -1,7 +1,7 @@
 """A trained network as ONNX: the same numbers as torch for any number of examples, and how to load it."""
 
 import re
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import onnxruntime
@@ -26,7 +26,7 @@ INPUTS = {"mlp": ROWS, "mnist": PICTURES}
 
 def delivered(name: str, examples: int = 5) -> tuple[Delivery, Scores, dict]:
     inputs = INPUTS[name][:examples]
-    scores = Scores(net_for(name, inputs))
+    scores = Scores(partial(net_for, name, inputs.shape[1:]))
     x = scores.network.init(stream(3, 0, 0))
     return scores.deliver(x, Examples(inputs, torch.zeros(len(inputs)))), scores, x
 

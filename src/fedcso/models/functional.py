@@ -2,6 +2,7 @@
 
 import copy
 import threading
+from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -10,16 +11,25 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from fedcso.core.errors import FedcsoError
 
+Model = nn.Module | Callable[[], nn.Module]
+"""A network. A module is taken as it is: every run starts from its weights, whatever the seed, as fine-tuning a
+pretrained network needs. A function without arguments that builds a module (or a class of modules) is called anew for
+every run, after torch's generator has been seeded with the run's seed: every seed starts from new weights."""
+
 
 class Functional:
     """`init(rng)` gives parameters, `apply(parameters, *inputs)` the output; the module itself is left alone.
+
+    `model` says where the parameters come from: a module keeps its weights, a function builds new ones by seed.
 
     Batch norm must use batch statistics (`track_running_stats=False`): running ones would be a second,
     hidden state that neither averages nor travels. Dropout is refused too: its randomness is nobody's.
     """
 
-    def __init__(self, module: nn.Module):
-        for name, part in module.named_modules():
+    def __init__(self, model: Model):
+        self._model = model
+        self.module = self._build(seed=0)
+        for name, part in self.module.named_modules():
             if getattr(part, "track_running_stats", False):
                 raise FedcsoError(
                     f"layer {name!r} keeps running statistics, a state that clients would not share; build "
@@ -30,24 +40,18 @@ class Functional:
                     f"layer {name!r} draws random numbers of its own, which belong to no client's stream, so that no "
                     "run could be repeated; leave dropout out, or set it to eval()"
                 )
-        self.module = module
         # functional_call swaps parameters inside the module while it runs: every thread needs its own.
         self._copies = threading.local()
 
-    def __getstate__(self) -> nn.Module:
-        return self.module  # the threads' copies neither can nor need be pickled
+    def __getstate__(self) -> Model:
+        return self._model  # the threads' copies neither can nor need be pickled
 
-    def __setstate__(self, module: nn.Module) -> None:
-        self.__init__(module)  # type: ignore[misc]
+    def __setstate__(self, model: Model) -> None:
+        self.__init__(model)  # type: ignore[misc]
 
     def init(self, rng: torch.Generator) -> dict[str, torch.Tensor]:
-        """Fresh parameters by the layers' own `reset_parameters`; a layer without it keeps its values."""
-        module = copy.deepcopy(self.module)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int(torch.randint(2**62, (), generator=rng)))
-            for part in module.modules():
-                if callable(reset := getattr(part, "reset_parameters", None)):
-                    reset()
+        """Return a copy of the module's weights, or the weights of a module built with a seed that `rng` gives."""
+        module = self._build(seed=int(torch.randint(2**62, (), generator=rng)))
         return {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
 
     def apply(self, parameters: dict[str, torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
@@ -57,6 +61,19 @@ class Functional:
         laid_out = {name: _channels_last(value) for name, value in parameters.items()}
         output: torch.Tensor = functional_call(self._copies.module, laid_out, inputs)
         return output
+
+    def _build(self, seed: int) -> nn.Module:
+        """Return the module as it is, or a new one with the random numbers of this seed."""
+        if isinstance(self._model, nn.Module):
+            return self._model
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            module = self._model() if callable(self._model) else None
+        if not isinstance(module, nn.Module):
+            raise FedcsoError(
+                f"{self._model!r} is not a network: pass an nn.Module, or a function without arguments that returns one"
+            )
+        return module
 
 
 def _channels_last(weight: torch.Tensor) -> torch.Tensor:

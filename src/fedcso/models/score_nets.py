@@ -82,9 +82,8 @@ FITTING: dict[tuple[int, ...], Callable[[torch.Size], nn.Module]] = {(1, 28, 28)
 """What `auto` takes for pictures; for everything else the hidden layer."""
 
 
-def net_for(name: str, inputs: torch.Tensor) -> nn.Module:
-    """A network for inputs like these, by name."""
-    shape = inputs.shape[1:]
+def net_for(name: str, shape: torch.Size) -> nn.Module:
+    """Return the network of that name for inputs of this shape."""
     if name == "auto":
         return FITTING.get(tuple(shape), mlp)(shape)
     if name not in NETS:

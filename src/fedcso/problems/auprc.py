@@ -30,8 +30,7 @@ from fedcso.core.task import Task, with_plan
 from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.tables.sites import load_sites
-from fedcso.models.score_nets import net_for
-from fedcso.problems.scores import Scores, ranking_judge, task_of_sites
+from fedcso.problems.scores import Scores, ranking_judge, scores_for, task_of_sites
 
 
 class Positives(NamedTuple):
@@ -60,7 +59,7 @@ class AUPRC(Problem):
         require("itself", self.itself, lambda weight: 0 <= weight < math.inf, "a finite number, at least 0")
 
     def init(self, rng: torch.Generator) -> Tree:
-        """The network's own initialisation."""
+        """The network's weights, see `Model`."""
         return self.scores.network.init(rng)
 
     def sample_outer(self, data: Examples, rng: torch.Generator, shape: tuple[int, ...]) -> Positives:
@@ -135,5 +134,5 @@ def auprc(
         where: the data, see load_sites
     """
     sites = load_sites(**where)
-    problem = AUPRC(Scores(net_for(net, sites.train[0].inputs)), margin, sigmoid, shared, itself)
+    problem = AUPRC(scores_for(net, sites), margin, sigmoid, shared, itself)
     return task_of_sites(problem, ranking_judge(problem.scores), sites, train_on)

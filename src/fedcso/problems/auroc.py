@@ -24,9 +24,8 @@ from fedcso.core.task import Task, with_plan
 from fedcso.core.tree import Tree, leaves
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.tables.sites import load_sites
-from fedcso.models.score_nets import net_for
 from fedcso.problems.ordinary import Ordinary
-from fedcso.problems.scores import Scores, ranking_judge, share_of_positives, task_of_sites
+from fedcso.problems.scores import Scores, ranking_judge, scores_for, share_of_positives, task_of_sites
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class AUROC(Ordinary):
         require_fraction("positive_rate", self.positive_rate)
 
     def init(self, rng: torch.Generator) -> Tree:
-        """The network's own initialisation; a = b = ½, y = 0."""
+        """The network's weights, see `Model`; a = b = ½, y = 0."""
         w = self.scores.network.init(rng)
         a, b, dual = leaves(w)[0].new_tensor([0.5, 0.5, 0.0])
         return {"primal": {"w": w, "a": a, "b": b}, "dual": dual}
@@ -71,5 +70,5 @@ def auroc(net: str = "auto", train_on: str = "sites", **where: Any) -> Task:
         where: the data, see load_sites
     """
     sites = load_sites(**where)
-    problem = AUROC(Scores(net_for(net, sites.train[0].inputs)), share_of_positives(sites))
+    problem = AUROC(scores_for(net, sites), share_of_positives(sites))
     return task_of_sites(problem, auroc_judge(problem), sites, train_on)

@@ -6,6 +6,7 @@ There are no inner samples. Every nested method works here too, and becomes its 
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from fedcso.core.tree import Tree
 from fedcso.datasets import Examples, load
 from fedcso.datasets.partition import partition, thirds
 from fedcso.datasets.rows import share
-from fedcso.models.functional import Functional
+from fedcso.models.functional import Functional, Model
 from fedcso.problems.ordinary import Ordinary
 
 
@@ -27,14 +28,14 @@ from fedcso.problems.ordinary import Ordinary
 class Classification(Ordinary):
     """Cross-entropy of a network; a client's data are `Examples`, drawn with replacement."""
 
-    model: nn.Module
+    model: Model
     network: Functional = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "network", Functional(self.model))
 
     def init(self, rng: torch.Generator) -> Tree:
-        """The network's own initialisation."""
+        """The network's weights, see `Model`."""
         return self.network.init(rng)
 
     def losses(self, x: Tree, xi: Examples) -> torch.Tensor:
@@ -74,12 +75,9 @@ def classification(
     require_count("hidden", hidden, least=0)
     examples = load(data)
     inputs, classes = examples.inputs.shape[1], int(examples.labels.max()) + 1
-    layers = (
-        [nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, classes)] if hidden else [nn.Linear(inputs, classes)]
-    )
     train, validation, test = thirds(len(examples.labels), data_seed)
     shares = partition(examples.labels[train], clients, alpha, data_seed)
-    problem = Classification(nn.Sequential(*layers))
+    problem = Classification(partial(_network, inputs, hidden, classes))
     return Task(
         problem,
         [share(examples, train[own]) for own in shares],
@@ -87,3 +85,9 @@ def classification(
         validation=Examples(*(column[validation] for column in examples)),
         judge=classification_judge(problem),
     )
+
+
+def _network(inputs: int, hidden: int, classes: int) -> nn.Module:
+    if not hidden:
+        return nn.Sequential(nn.Linear(inputs, classes))
+    return nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, classes))

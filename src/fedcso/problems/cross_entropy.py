@@ -11,9 +11,8 @@ from fedcso.core.task import Task, with_plan
 from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.tables.sites import load_sites
-from fedcso.models.score_nets import net_for
 from fedcso.problems.ordinary import Ordinary
-from fedcso.problems.scores import Scores, ranking_judge, share_of_positives, task_of_sites
+from fedcso.problems.scores import Scores, ranking_judge, scores_for, share_of_positives, task_of_sites
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class CrossEntropy(Ordinary):
         require_positive("positive_weight", self.positive_weight)
 
     def init(self, rng: torch.Generator) -> Tree:
-        """The network's own initialisation."""
+        """The network's weights, see `Model`."""
         return self.scores.network.init(rng)
 
     def losses(self, x: Tree, xi: Examples) -> torch.Tensor:
@@ -50,5 +49,5 @@ def cross_entropy(net: str = "auto", weighted: bool = False, train_on: str = "si
     """
     sites = load_sites(**where)
     rate = share_of_positives(sites)
-    problem = CrossEntropy(Scores(net_for(net, sites.train[0].inputs)), (1 - rate) / rate if weighted else 1.0)
+    problem = CrossEntropy(scores_for(net, sites), (1 - rate) / rate if weighted else 1.0)
     return task_of_sites(problem, ranking_judge(problem.scores), sites, train_on)

@@ -22,7 +22,6 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from fedcso.core.errors import FedcsoError, require_count, require_positive
 from fedcso.core.judge import Judge
@@ -31,7 +30,7 @@ from fedcso.core.task import Task, with_plan
 from fedcso.core.tree import Tree, add_scaled, index, leaves, map_leaves, stack, unflatten_like
 from fedcso.core.workers import pool
 from fedcso.models.conv4 import Conv4
-from fedcso.models.functional import Functional
+from fedcso.models.functional import Functional, Model
 from fedcso.problems.few_shot_tasks import Classes, Episodes, FixedTasks, Query, fixed, freely, images_of, load_few_shot
 
 
@@ -39,7 +38,7 @@ from fedcso.problems.few_shot_tasks import Classes, Episodes, FixedTasks, Query,
 class MAML(Problem):
     """Few-shot classification; a client's data are its `Classes`, of which tasks are drawn."""
 
-    model: nn.Module
+    model: Model
     ways: int = 5
     queries: int = 15
     """Query images of each class."""
@@ -64,7 +63,7 @@ class MAML(Problem):
     # ---------------------------------------------------------------------------------- sampling
 
     def init(self, rng: torch.Generator) -> dict[str, torch.Tensor]:
-        """The network's own initialisation."""
+        """The network's weights, see `Model`."""
         return self.network.init(rng)
 
     def sample_outer(self, data: Classes, rng: torch.Generator, shape: tuple[int, ...]) -> Query:
@@ -235,7 +234,7 @@ def maml(
     """
     require_count("filters", filters)
     require_count("tasks", tasks, least=0)
-    network = Conv4(ways, filters, pooling)
+    network = partial(Conv4, ways, filters, pooling)
     problem = MAML(network, ways, queries, inner_rate, inner_steps=inner_steps, first_order=first_order)
     held = partial(fixed, tasks, ways) if tasks else freely
     return Task(problem, *load_few_shot(problem.episodes, held, **where), judge=few_shot_judge(problem))

@@ -5,6 +5,7 @@ characters, whose body is then given a last layer at zero and adapted to each ta
 steps, and measured on the same tasks.
 """
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -32,7 +33,7 @@ def pretraining(ways: int = 5, queries: int = 15, inner_rate: float = 0.4, filte
         where: the data, see load_few_shot
     """
     require_count("filters", filters)
-    few_shot = MAML(Conv4(ways, filters), ways, queries, inner_rate)
+    few_shot = MAML(partial(Conv4, ways, filters), ways, queries, inner_rate)
     characters = load_few_shot(few_shot.episodes, freely, **where)
 
     adapted = few_shot_judge(few_shot)
@@ -45,7 +46,7 @@ def pretraining(ways: int = 5, queries: int = 15, inner_rate: float = 0.4, filte
     shares = [images_of(held) for held in characters.clients]
     sizes = [len(images) for images in shares]
     labelled = [_labelled(images, first=sum(sizes[:n])) for n, images in enumerate(shares)]
-    problem = Classification(Conv4(sum(sizes), filters))
+    problem = Classification(partial(Conv4, sum(sizes), filters))
     return Task(problem, labelled, characters.test, characters.validation, Judge(evaluate))
 
 

@@ -3,10 +3,10 @@
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
 
 from fedcso.core.errors import FedcsoError, UnknownName
 from fedcso.core.judge import Judge, Network
@@ -16,7 +16,8 @@ from fedcso.core.task import Task
 from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples, pooled
 from fedcso.datasets.tables.sites import Sites
-from fedcso.models.functional import Functional
+from fedcso.models.functional import Functional, Model
+from fedcso.models.score_nets import net_for
 
 DEAD = 15.0
 """Beyond this a logit's sigmoid is 0 or 1 to six digits, and its slope is gone."""
@@ -24,9 +25,9 @@ DEAD = 15.0
 
 @dataclass(frozen=True)
 class Scores:
-    """An `nn.Module` with one output, of which a high value says positive."""
+    """A network with one output, of which a high value says positive."""
 
-    model: nn.Module
+    model: Model
     network: Functional = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -63,7 +64,7 @@ def ranking_judge(scores: Scores, weights: Callable[[Tree], Tree] = lambda x: x)
 
     def network(x: Tree, data: Examples) -> Network:
         """Return the network with these parameters."""
-        module = copy.deepcopy(scores.model)
+        module = copy.deepcopy(scores.network.module)
         with torch.no_grad():
             for name, parameter in module.named_parameters():
                 parameter.copy_(weights(x)[name])
@@ -90,6 +91,11 @@ def judged(scores: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
 def as_input(inputs: torch.Tensor) -> torch.Tensor:
     """Bytes of pictures as numbers in [−1, 1]; other inputs are as they should be."""
     return inputs.float() / 127.5 - 1 if inputs.dtype == torch.uint8 else inputs
+
+
+def scores_for(net: str, sites: Sites) -> Scores:
+    """Return the scores of the network of that name, which is built for the sites' inputs."""
+    return Scores(partial(net_for, net, sites.train[0].inputs.shape[1:]))
 
 
 def share_of_positives(sites: Sites) -> float:
