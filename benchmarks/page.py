@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from benchmarks.results import kept
 from fedcso.core import atomic
 from fedcso.reports import figures
+from fedcso.reports.looks import look
 
 DOCS = Path(__file__).parent.parent / "docs"
 PLOTS = DOCS / "performance"
@@ -75,14 +76,14 @@ def _many_clients(result: dict[str, Any]) -> Figure:
     time, memory = figure.subplots(1, 2)
     for number, method in enumerate(dict.fromkeys(row["method"] for row in result["rows"])):
         rows = [row for row in result["rows"] if row["method"] == method]
-        look = figures.style(number)
-        time.plot([r["participants"] for r in rows], [r["seconds"] for r in rows], label=method, **look)
-        memory.plot([r["clients"] for r in rows], [r["peak_bytes"] / 1e6 for r in rows], label=method, **look)
+        style = look(number).in_figure()
+        time.plot([r["participants"] for r in rows], [r["seconds"] for r in rows], label=method, **style)
+        memory.plot([r["clients"] for r in rows], [r["peak_bytes"] / 1e6 for r in rows], label=method, **style)
     time.set(xlabel="participants", ylabel="seconds a round")
     memory.set(xlabel="clients", ylabel="peak memory, MB", xscale="log", ylim=(0, None))
     for axes in (time, memory):
         axes.grid(True, alpha=0.25, linewidth=0.6)
-        axes.legend(frameon=False, fontsize=8)
+    figures.add_legend(figure)
     return figure
 
 
@@ -90,7 +91,7 @@ def _operators(result: dict[str, Any]) -> Figure:
     figure = Figure(figsize=(9.6, 5.6), layout="constrained")
     for axes, (name, found) in zip(figure.subplots(2, 2).flat, result["workloads"].items(), strict=False):
         top = found["top"][::-1]
-        axes.barh([line["operator"] for line in top], [100 * line["share"] for line in top], color=figures.COLOURS[0])
+        axes.barh([line["operator"] for line in top], [100 * line["share"] for line in top], color=look(0).colour)
         axes.set_title(name, fontsize=9)
         axes.set_xlabel("% of the time in operators", fontsize=8)
         axes.tick_params(labelsize=7)

@@ -146,7 +146,7 @@ class FewPoints(NestedQuadratic):
     def outer(self, y: torch.Tensor, xi: Numbered) -> torch.Tensor:
         return super().outer(y, xi.point)
 
-    def size(self, data: torch.Tensor) -> float:
+    def size(self, data: torch.Tensor) -> int:
         return len(data)
 
     def outer_count(self, data: torch.Tensor) -> int:

@@ -307,7 +307,7 @@ def test_there_are_panels_for_loss_and_accuracy_of_characters_trained_on_and_uns
         assert [line.get_label() for line in axes.get_lines()] == ["FCSG", "FCSG-M"]
         assert list(axes.get_lines()[0].get_xdata()) == [0, 30, 60]
         assert axes.get_lines()[0].get_ydata() == pytest.approx([0.105, 0.405, 0.705])
-    assert [axes.get_legend() is not None for axes in panels] == [True, False, False, False]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["FCSG", "FCSG-M"]
 
 
 def test_above_each_panel_stand_the_rounds():

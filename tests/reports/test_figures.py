@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from fedcso.algorithms import ALGORITHMS
 from fedcso.reports import figures
+from fedcso.reports.looks import look
 
 METHODS = ["FCSG", "FCSG-M(momentum=0.5)", "SCAFFOLD"]
 
@@ -22,8 +23,9 @@ def rows(methods=METHODS, seeds=(0, 1), rounds=range(4), metrics=("loss",)):
     ]
 
 
-def legend(axes):
-    return [text.get_text() for text in axes.get_legend().get_texts()]
+def legend(figure):
+    (only,) = figure.legends
+    return [text.get_text() for text in only.get_texts()]
 
 
 @pytest.mark.parametrize("kind", ["png", "pdf"])
@@ -38,11 +40,31 @@ def test_no_time_is_in_the_files():
     assert not re.search(rb"CreationDate|ModDate", pdf)
 
 
-def test_every_method_is_in_every_legend():
+def test_every_method_is_in_the_legend_once():
     figure = figures.curves(rows(metrics=("accuracy", "loss", "gradient_norm")), "title")
     assert len(figure.axes) == 3
-    for axes in figure.axes:
-        assert legend(axes) == METHODS
+    assert legend(figure) == METHODS
+
+
+@pytest.mark.parametrize("metrics", [("loss",), ("accuracy", "loss", "gradient_norm")], ids=len)
+@pytest.mark.parametrize("methods", [1, 3, 24])
+def test_the_legend_covers_no_curve_and_fits_into_the_figure(methods, metrics):
+    """Regression: it stood inside a panel, in front of the curves."""
+    names = [f"Acc-FCSG-M(learning_rate={number})" for number in range(methods)]
+    figure = figures.curves(rows(names, metrics=metrics), "title")
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert all(axes.get_legend() is None and not box.overlaps(axes.get_tightbbox()) for axes in figure.axes)
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.x1
+    panels = [axes.get_window_extent().height for axes in figure.axes]
+    assert min(panels) > 0.65 * 3.4 * figure.dpi  # however many names there are, the panels keep their size
+
+
+def test_bands_of_many_methods_are_lighter_than_those_of_few():
+    few, many = (figures.curves(rows([str(n) for n in range(number)]), "title").axes[0] for number in (3, 24))
+    assert {band.get_alpha() for band in few.collections} == {0.18}
+    assert {band.get_alpha() for band in many.collections} == {0.7 / 24}
 
 
 def test_every_metric_has_a_panel_with_its_name_in_words_but_the_training_loss_beside_others():
@@ -99,6 +121,8 @@ def test_a_metric_that_is_never_a_number_is_drawn_without_a_warning():
     assert figures.render(figures.curves(never, "title"), "png")
 
 
-def test_as_many_curves_as_there_are_methods_look_different_even_in_grey():
-    looks = [figures.style(number) for number in range(len(ALGORITHMS))]
-    assert len({(look["linestyle"], look["marker"]) for look in looks}) == len(ALGORITHMS)
+def test_the_nth_curve_has_the_nth_look():
+    axes = figures.curves(rows(ALGORITHMS), "title").axes[0]
+    drawn = [(line.get_color(), line.get_marker(), line.get_linestyle() == "-") for line in axes.lines]
+    looks = [look(number) for number in range(len(ALGORITHMS))]
+    assert drawn == [(one.colour, one.marker, one.dashes == ()) for one in looks]

@@ -65,8 +65,9 @@ def test_a_problem_without_scores_has_no_rows():
 
 def test_the_figure_has_a_curve_for_each_method_and_the_chance_line():
     some = rows_of(ITSELF)
-    axes = figure([*some, *(row | {"algorithm": "B"} for row in some)]).axes[0]
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["A", "B", "chance"]
+    drawn = figure([*some, *(row | {"algorithm": "B"} for row in some)])
+    axes = drawn.axes[0]
+    assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["A", "B", "chance"]
     assert list(axes.lines[-1].get_ydata()) == [0.4, 0.4]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("recall", "precision")
     assert axes.get_ylim()[0] == 0

@@ -11,6 +11,7 @@ from fedcso.core.trace import Trace
 from fedcso.problems import AUPRC
 from fedcso.reports import figures
 from fedcso.reports.tables import Estimate, client_rows, client_summary, curve_names, summary
+from tests.helpers import nested_quadratic
 from tests.rare import ITSELF, identity, scored
 
 PROBLEM = AUPRC(identity())
@@ -91,6 +92,17 @@ def test_without_metrics_there_are_sizes_only():
     assert client_summary([]) == []
 
 
+def test_clients_that_draw_from_distributions_have_no_examples_to_count():
+    """Regression: the page said that each had 1.00 examples."""
+    case = nested_quadratic(clients=2)
+    trace = Trace(last=torch.zeros(3), participation=[1, 1])
+    found = client_rows({"A": [[trace]]}, [0], Task(case.problem, case.clients), measure=False)
+    assert [row["size"] for row in found] == [None, None]
+    assert client_summary(found) == []
+    (line,) = client_summary([found[0] | {"accuracy": 0.5}])
+    assert list(line) == ["client", "accuracy of A"]
+
+
 def test_the_most_telling_metric_is_shown():
     (line,) = client_summary([measured("east", loss=1.0, mine=2.0, auroc=0.5)])
     assert [name for name in line if " of " in name] == ["auroc of A"]
@@ -112,9 +124,9 @@ def panel(rows):
 
 
 def test_chance_is_a_line_where_it_is_known():
-    axes = panel(evaluations([[0.3, 0.6]], prevalence=0.25))
-    assert list(axes.lines[-1].get_ydata()) == [0.25, 0.25]
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["A", "chance"]
+    figure = figures.curves(evaluations([[0.3, 0.6]], prevalence=0.25), "title")
+    assert list(figure.axes[0].lines[-1].get_ydata()) == [0.25, 0.25]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["A", "chance"]
     assert len(panel(evaluations([[0.3, 0.6]])).lines) == 1
 
 

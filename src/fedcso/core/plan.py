@@ -1,11 +1,12 @@
 """How long and in what portions a run goes, whatever the algorithm."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
 from fedcso.core.errors import InvalidValue, is_number, require, require_choice, require_count
+from fedcso.core.problem import Problem
 from fedcso.core.streams import SERVER, stream
 
 
@@ -89,6 +90,11 @@ class Plan:
             return list(range(clients))
         chosen = torch.randperm(clients, generator=stream(seed, SERVER, round))[:number]
         return sorted(chosen.tolist())
+
+    def weight(self, problem: Problem, data: Any) -> float:
+        """Return how much a client with these data counts (not normalised); those without a size count alike."""
+        size = problem.size(data) if self.weights == "size" else None
+        return 1.0 if size is None else float(size)
 
 
 def round_half_up(value: float) -> int:

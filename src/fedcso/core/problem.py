@@ -105,8 +105,8 @@ class Problem(ABC):
         """How many inner samples a batch costs: b·m, less where they are shared or not needed."""
         return b * m
 
-    def size(self, data: Any) -> float:
-        """How much data a client has, for weighting clients by it."""
+    def size(self, data: Any) -> int | None:
+        """Return how much data a client has, for weighting clients by it; None if it draws from a distribution."""
         return len(data)
 
 

@@ -67,9 +67,7 @@ class Job:
 
     def weights(self, clients: Sequence[int]) -> list[float]:
         """How much each of the given clients counts (not normalised)."""
-        if self.plan.weights == "uniform":
-            return [1.0] * len(clients)
-        return [float(self.problem.size(self.clients[n])) for n in clients]
+        return [self.plan.weight(self.problem, self.clients[n]) for n in clients]
 
     def resized(self, inner_batch: int) -> "Job":
         """The same with another m."""

@@ -23,6 +23,7 @@ from fedcso.estimators import ESTIMATORS
 from fedcso.experiments.reproduction import About, Picture, Statement, conclude
 from fedcso.problems import PROBLEMS
 from fedcso.reports import figures
+from fedcso.reports.looks import look
 from fedcso.reports.tables import TITLES, as_csv, metric_rows
 from fedcso.runs.config import Config, study_of
 from fedcso.runs.execute import execute_study
@@ -160,7 +161,7 @@ def _estimators_figure(errors: dict[tuple[str, str], Error]) -> Figure:
         for number, ((_, label), one) in enumerate((key, e) for key, e in errors.items() if key[0] == method):
             _draw(axes, one, label, number)
         _finish(axes, method)
-    panels[0].legend(frameon=False, fontsize=8)
+    figures.add_legend(figure)
     return figure
 
 
@@ -234,17 +235,17 @@ def _sizes_figure(sizes: dict[tuple[float, str], Error]) -> Figure:
         for number, ((_, label), one) in enumerate((key, e) for key, e in sizes.items() if key[0] == noise):
             _draw(axes, one, label, number, bold=label == ADAPTIVE)
         _finish(axes, f"σ₂/σ₁ = {noise:g}")
-    panels[0].legend(frameon=False, fontsize=8)
+    figures.add_legend(figure)
     return figure
 
 
 def _draw(axes: Axes, one: Error, label: str, number: int, bold: bool = False) -> None:
-    look = figures.style(number) | ({"color": "black", "linestyle": "-", "linewidth": 2.6} if bold else {})
-    axes.plot(one.samples[1:], one.norms[1:], label=label, markevery=0.15, **look)
+    style = look(number).in_figure() | ({"color": "black", "linestyle": "-", "linewidth": 2.6} if bold else {})
+    axes.plot(one.samples[1:], one.norms[1:], label=label, markevery=0.15, **style)
 
 
 def _finish(axes: Axes, title: str) -> None:
-    figures.finish(axes, "gradient_norm", legend=False)
+    figures.finish(axes, "gradient_norm")
     axes.set_ylabel(TITLES["gradient_norm"])
     axes.set_xlabel("inner samples of a client")
     axes.set_xscale("log")

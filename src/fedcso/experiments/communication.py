@@ -123,6 +123,7 @@ def _panels(config: Config, problem: str, rows: Sequence[dict[str, Any]]) -> Fig
         figures.plain_numbers(axes.xaxis)
         axes.set_xlabel("megabytes sent, up and down")
         axes.set_title(f"{method}, {problem}")
+    figures.add_legend(figure)
     return figure
 
 

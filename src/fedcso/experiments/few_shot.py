@@ -185,11 +185,12 @@ def _panels(rows: Sequence[dict[str, Any]]) -> Figure:
         for place, method in enumerate(dict.fromkeys(row["algorithm"] for row in rows)):
             these = [row for row in rows if row["algorithm"] == method]
             figures.curve(axes, these, metric, method, place, x="step")
-        figures.finish(axes, metric, legend=number == 0)
+        figures.finish(axes, metric)
         axes.set_xlabel("local steps")
         axes.set_ylabel(title)
         rounds = axes.secondary_xaxis("top", functions=(lambda s: s / per_round, lambda r: r * per_round))
         rounds.set_xlabel("communication rounds" if number < 2 else "")
+    figures.add_legend(figure)
     return figure
 
 

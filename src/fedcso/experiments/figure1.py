@@ -220,9 +220,10 @@ def _panels(rows: Sequence[dict[str, Any]], metric: str, methods: Sequence[str])
         for place, method in enumerate(methods):
             these = [row for row in rows if row["algorithm"] == f"{method} {panel}"]
             figures.curve(axes, these, metric, method, place)
-        figures.finish(axes, metric, legend=number == 0)
+        figures.finish(axes, metric)
         axes.set_title(f"m = {panel.m},  σ₂/σ₁ = {panel.ratio:g}", fontsize=10)
         axes.label_outer()
+    figures.add_legend(figure)
     return figure
 
 

@@ -72,6 +72,7 @@ def panels(rows: Sequence[dict[str, Any]]) -> Figure:
         axes.axhline(here[0]["prevalence"], color="#8A8A8A", linewidth=1, linestyle=":", label="chance")
         figures.finish(axes, "average_precision")
         axes.set_title(data)
+    figures.add_legend(figure)
     return figure
 
 

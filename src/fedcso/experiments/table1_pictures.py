@@ -12,6 +12,7 @@ from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 from fedcso.experiments.reproduction import Picture
 from fedcso.experiments.table1_runs import METHODS, Cell, Curve, Steps
 from fedcso.reports import figures
+from fedcso.reports.looks import look
 from fedcso.reports.tables import Estimate
 
 
@@ -60,13 +61,13 @@ def _against_epsilon(rows: Sequence[dict[str, Any]], what: str, title: str) -> F
                 if row["method"] == method:
                     points.setdefault(row["share"], []).append(row[what])
             means = {share: fmean(values) for share, values in points.items() if max(values) < math.inf}
-            axes.plot(list(means), list(means.values()), label=method, **figures.style(number))
+            axes.plot(list(means), list(means.values()), label=method, **look(number).in_figure())
         axes.set_title(f"{where}, {'the theory’s' if kind == 'theory' else kind} settings", fontsize=10)
         axes.set_xlabel("ε / ‖∇F(x₀)‖")
         axes.set_ylabel(title)
         _logarithmic(axes, sorted({row["share"] for row in some}))
         axes.invert_xaxis()
-    figure.axes[0].legend(frameon=False, fontsize=8)
+    figures.add_legend(figure)
     return figure
 
 
@@ -80,9 +81,9 @@ def _under_bounds(curves: dict[Cell, Curve]) -> Figure:
             axes = panels[down][across]
             cell = min((c for c in curves if c[:2] == (where, method)), key=lambda c: c.share)
             found = curves[cell]
-            look = {key: value for key, value in figures.style(0).items() if key != "marker"}
-            axes.plot(found.steps, found.bound, label="bound", **look | {"color": "black", "linestyle": "--"})
-            axes.plot(found.steps, found.measured, label="measured", **look)
+            style = look(0).in_figure() | {"marker": None}
+            axes.plot(found.steps, found.bound, label="bound", **style | {"color": "black", "linestyle": "--"})
+            axes.plot(found.steps, found.measured, label="measured", **style)
             axes.axhline(found.target, color="#8A8A8A", linewidth=1, linestyle=":")
             axes.set_xscale("log")
             axes.set_yscale("log")
@@ -90,7 +91,7 @@ def _under_bounds(curves: dict[Cell, Curve]) -> Figure:
             axes.spines[["top", "right"]].set_visible(False)
             axes.set_title(f"{method}\n{where}", fontsize=9)
             axes.xaxis.set_minor_formatter(NullFormatter())
-    panels[0][0].legend(frameon=False, fontsize=8)
+    figures.add_legend(figure)
     for row in panels:
         row[0].set_ylabel("mean of ‖∇F(x̄)‖²")
     for axes in panels[-1]:
@@ -104,14 +105,14 @@ def _speed_up(steps: Steps, slopes: dict[str, Estimate]) -> Figure:
     for number, (method, slope) in enumerate(slopes.items()):
         points = {n: fmean(by_seed) for (m, n), by_seed in steps.items() if m == method and max(by_seed) < math.inf}
         label = f"{method}: N^{slope.mean:.2f} ± {slope.half_width:.2f}"
-        axes.plot(list(points), list(points.values()), label=label, **figures.style(number))
+        axes.plot(list(points), list(points.values()), label=label, **look(number).in_figure())
     counts = sorted({n for _, n in steps})
     first = fmean(steps[next(iter(slopes)), counts[0]])
     axes.plot(counts, [first * counts[0] / n for n in counts], color="#8A8A8A", linestyle=":", label="linear: N^−1")
     axes.set_xlabel("clients N")
     axes.set_ylabel("steps to ε")
     _logarithmic(axes, counts)
-    axes.legend(frameon=False, fontsize=9)
+    figures.add_legend(figure)
     return figure
 
 

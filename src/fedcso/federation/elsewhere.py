@@ -21,7 +21,7 @@ Ask = Callable[[Tree], Sequence[dict[str, Any]]]
 class About:
     """What is known of a site's data. Until it has said something, it is taken for one that trains."""
 
-    size: float = 1.0
+    size: int | None = None
     trains: bool = True
     tests: bool = False
 
@@ -59,7 +59,7 @@ class Elsewhere(Problem):
         """As the site says."""
         return data.trains
 
-    def size(self, data: About) -> float:
+    def size(self, data: About) -> int | None:
         """As the site says."""
         return data.size
 

@@ -102,6 +102,7 @@ class Roster:
             return "another node has the same name"
         self.nodes[client], self.said[client] = node, said
         if "size" in said:
-            self.about[client] = About(float(said["size"]), bool(said["trains"]), bool(said["tests"]))
+            size = None if said["size"] is None else int(said["size"])
+            self.about[client] = About(size, bool(said["trains"]), bool(said["tests"]))
         log.info("site %s is node %d", self.names[client], node)
         return ""

@@ -107,7 +107,7 @@ class AUPRC(Problem):
         """The positives' numbers."""
         return xi.which
 
-    def size(self, data: Examples) -> float:
+    def size(self, data: Examples) -> int:
         """The number of examples."""
         return len(data.labels)
 

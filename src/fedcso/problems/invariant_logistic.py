@@ -157,9 +157,8 @@ class InvariantLogistic(Problem):
         losses = F.softplus(-logit).mean(-1) + (denominator.reciprocal() - 1).sum(-1) * -self.penalty
         return losses, torch.sub(2 * self.penalty * self.sharpness * pull, push)
 
-    def size(self, data: Source) -> float:
-        """Clients draw from distributions: they all count alike."""
-        return 1.0
+    def size(self, data: Source) -> None:
+        """Clients draw from distributions."""
 
     # ------------------------------------------------------------------------------------ the truth
 

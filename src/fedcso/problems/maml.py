@@ -160,7 +160,7 @@ class MAML(Problem):
 
     # ---------------------------------------------------------------------------------- evaluation
 
-    def size(self, data: Classes) -> float:
+    def size(self, data: Classes) -> int:
         """The number of classes."""
         return len(images_of(data))
 

@@ -70,9 +70,8 @@ class NestedQuadratic(Problem):
         """½ ‖y − ξ‖²."""
         return 0.5 * (y - xi).square().sum(-1)
 
-    def size(self, data: torch.Tensor) -> float:
-        """Clients draw from distributions: they all count alike."""
-        return 1.0
+    def size(self, data: torch.Tensor) -> None:
+        """Clients draw from distributions."""
 
     def exact(
         self, x: torch.Tensor, clients: Sequence[torch.Tensor], weights: Sequence[float]

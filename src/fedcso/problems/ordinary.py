@@ -50,6 +50,6 @@ class Ordinary(Problem):
         """A client needs an example."""
         return len(data.labels) > 0
 
-    def size(self, data: Any) -> float:
+    def size(self, data: Any) -> int:
         """The number of examples."""
         return len(data.labels)

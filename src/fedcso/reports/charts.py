@@ -5,7 +5,8 @@ from typing import Any
 
 from fedcso.core.metrics import CHANCE, mean_and_interval
 from fedcso.reports import tables
-from fedcso.reports.figures import COLOURS, LOGARITHMIC, SHARES
+from fedcso.reports.figures import LOGARITHMIC, SHARES
+from fedcso.reports.looks import look
 
 Rows = Sequence[dict[str, Any]]
 
@@ -28,7 +29,8 @@ def charts(metrics: Rows, ranked: Rows, clients: Rows) -> dict[str, Any]:
     if telling := tables.telling_metric(clients):
         drawn.append(_at_clients(clients, telling))
     axes = [axis for axis in AXES if all(_placed(row, axis) is not None for row in metrics)]
-    return {"names": names, "colours": list(COLOURS), "axes": axes, "charts": drawn}
+    looks = {name: look(number)._asdict() for number, name in enumerate(names)}
+    return {"looks": looks, "axes": axes, "charts": drawn}
 
 
 def _metric(rows: Rows, metric: str) -> dict[str, Any]:

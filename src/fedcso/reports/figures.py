@@ -12,28 +12,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from fedcso.core.metrics import CHANCE, HIGHER_IS_BETTER, mean_and_interval
+from fedcso.reports.looks import look
 from fedcso.reports.tables import TITLES, curve_names, has
-
-# Okabe and Ito's colours, which colour-blind readers can tell apart; lines and markers do it in grey.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8A8A")
-LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2, 1, 2)))
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 LOGARITHMIC = frozenset({"gradient_norm"})
 SHARES = HIGHER_IS_BETTER | {"precision"}
 """Between 0 and 1, whatever an interval over few seeds says."""
-
-
-def style(number: int) -> dict[str, Any]:
-    """Colour, line and marker of the n-th curve."""
-    return {
-        "color": COLOURS[number % len(COLOURS)],
-        "linestyle": LINES[number % len(LINES)],
-        # Shifted after every turn, so that line and marker together stay different for 64 curves.
-        "marker": MARKERS[(number + number // len(LINES)) % len(MARKERS)],
-        "markersize": 4.5,
-        "linewidth": 1.6,
-    }
 
 
 def curve(axes: Axes, rows: Sequence[dict[str, Any]], metric: str, label: str, number: int, x: str = "round") -> None:
@@ -47,8 +31,8 @@ def curve(axes: Axes, rows: Sequence[dict[str, Any]], metric: str, label: str, n
     if not places:
         return
     means, widths = zip(*(mean_and_interval(by_round[p]) for p in places), strict=True)
-    look = style(number)
-    axes.plot(places, means, label=label, markevery=max(1, len(places) // 8), **look)
+    drawn = look(number)
+    axes.plot(places, means, label=label, markevery=max(1, len(places) // 8), **drawn.in_figure())
     if all(width == width for width in widths):
         low = [m - w for m, w in zip(means, widths, strict=True)]
         high = [m + w for m, w in zip(means, widths, strict=True)]
@@ -56,7 +40,7 @@ def curve(axes: Axes, rows: Sequence[dict[str, Any]], metric: str, label: str, n
             low = [max(value, min(means) / 3) for value in low]
         if metric.removeprefix("client_") in SHARES:
             low, high = [max(value, 0.0) for value in low], [min(value, 1.0) for value in high]
-        axes.fill_between(places, low, high, color=look["color"], alpha=0.18, linewidth=0)
+        axes.fill_between(places, low, high, color=drawn.colour, linewidth=0)
 
 
 def curves(metrics: Sequence[dict[str, Any]], title: str) -> Figure:
@@ -78,11 +62,12 @@ def curves(metrics: Sequence[dict[str, Any]], title: str) -> Figure:
         if chance:
             axes.axhline(chance[0], color="#8A8A8A", linewidth=1, linestyle=":", label="chance")
         finish(axes, metric)
+    add_legend(figure)
     return figure
 
 
-def finish(axes: Axes, metric: str, legend: bool = True) -> None:
-    """Labels, scale, light grid."""
+def finish(axes: Axes, metric: str) -> None:
+    """Set labels, scale and a light grid; the more bands there are, the lighter they get."""
     axes.set_xlabel("communication rounds")
     axes.set_ylabel(TITLES.get(metric, metric))
     if metric in LOGARITHMIC:
@@ -90,8 +75,23 @@ def finish(axes: Axes, metric: str, legend: bool = True) -> None:
         plain_numbers(axes.yaxis)
     axes.grid(True, alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    if legend and axes.get_legend_handles_labels()[0]:
-        axes.legend(frameon=False, fontsize=8)
+    for band in axes.collections:
+        band.set_alpha(min(0.18, 0.7 / len(axes.collections)))
+
+
+def add_legend(figure: Figure) -> None:
+    """Put one legend of all curves below the panels, where it covers none; the figure grows by its height."""
+    curves = {
+        label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    if not curves:
+        return
+    width, height = figure.get_size_inches()
+    across = max(1, min(len(curves), int(width / (0.6 + 0.07 * max(map(len, curves))))))
+    down = math.ceil(len(curves) / across)
+    figure.set_size_inches(width, height + 0.1 + 0.18 * down)
+    style: dict[str, Any] = {"ncols": across, "frameon": False, "fontsize": 8, "handlelength": 3}
+    figure.legend(curves.values(), curves.keys(), loc="outside lower center", **style)
 
 
 def plain_numbers(axis: Axis) -> None:

@@ -46,4 +46,5 @@ def figure(rows: Sequence[dict[str, Any]]) -> Figure:
     figures.finish(axes, "precision")
     axes.set_xlabel("recall")
     axes.set_ylim(0, 1.02)
+    figures.add_legend(picture)
     return picture

@@ -108,11 +108,15 @@ def telling_metric(rows: Sequence[dict[str, Any]]) -> str | None:
 
 
 def client_summary(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row per client: its size, and every method's most telling metric there, mean over seeds."""
+    """Return one row per client: its examples, and every method's most telling metric there, mean over seeds.
+
+    A client that draws from a distribution has no examples; if it has not measured anything either, it has no row.
+    """
     metric = telling_metric(rows)
     table: dict[Any, dict[str, Any]] = {}
     for row in rows:
-        line = table.setdefault(row["client"], {"client": str(row["client"]), "examples": row["size"]})
+        examples = {"examples": row["size"]} if has(row, "size") else {}
+        line = table.setdefault(row["client"], {"client": str(row["client"])} | examples)
         if metric:
             line.setdefault(f"{metric} of {row['algorithm']}", []).append(row.get(metric, ""))
     for line in table.values():
@@ -120,7 +124,7 @@ def client_summary(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             if isinstance(values, list):
                 numbers = [float(value) for value in values if value not in ("", "undefined")]
                 line[name] = Estimate(*mean_and_interval(numbers)) if numbers else "undefined"
-    return list(table.values())
+    return [line for line in table.values() if len(line) > 1]
 
 
 def _defined(value: Any) -> float | str:

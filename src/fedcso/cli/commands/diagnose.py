@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
             _sizes(options.sizes),
             samples=options.samples,
             averaged=averaged,
-            weights=[1.0 if plan.weights == "uniform" else task.problem.size(data) for data in clients],
+            weights=[plan.weight(task.problem, data) for data in clients],
             seed=options.seed,
         )
         show(_table(found), title=f"{name}: N·b·q = {averaged} estimates in a round")

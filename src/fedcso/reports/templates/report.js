@@ -9,9 +9,25 @@ const make = (name, attributes = {}, parent = null, text = null) => {
   if (parent) parent.append(node);
   return node;
 };
-const colour = (name) => data.colours[data.names.indexOf(name) % data.colours.length].replace("#000000", "currentColor");
-const dashes = ["", "7 3", "8 3 2 3", "2 3", "12 3", "5 2 1 2 1 2", "1 2", "9 3 2 3 2 3"];
-const dash = (name) => dashes[data.names.indexOf(name) % dashes.length];
+
+/* A method's colour, dashes and marker are those of the figures; black is whatever stands out from the background. */
+const thickness = 2;
+const colour = (name) => data.looks[name].colour.replace("#000000", "currentColor");
+const dash = (name) => data.looks[name].dashes.map((length) => length * thickness).join(" ");
+const shapes = {
+  o: "M-1 0a1 1 0 1 0 2 0a1 1 0 1 0-2 0z", s: "M-.85-.85h1.7v1.7h-1.7z", D: "M0-1.2L1.2 0L0 1.2L-1.2 0z",
+  "^": "M0-1.1L1.05.8h-2.1z", v: "M0 1.1L1.05-.8h-2.1z", P: "M-.4-1.1h.8v.7h.7v.8h-.7v.7h-.8v-.7h-.7v-.8h.7z",
+  X: "M-1-.45L-.45-1L0-.55L.45-1L1-.45L.55 0L1 .45L.45 1L0 .55L-.45 1L-1 .45L-.55 0z",
+  "*": "M0-1.25L.29-.4L1.19-.39L.48.15L.73 1.01L0 .5L-.73 1.01L-.48.15L-1.19-.39L-.29-.4z",
+};
+const mark = (name, x, y, parent) =>
+  make("path", { class: "marker", d: shapes[data.looks[name].marker], fill: colour(name), transform: `translate(${x} ${y}) scale(4)` }, parent);
+const swatch = (name) => {
+  const svg = make("svg", { class: "swatch", viewBox: "0 0 36 12", "aria-hidden": "true" });
+  make("line", { x1: 0, x2: 36, y1: 6, y2: 6, stroke: colour(name), "stroke-width": thickness, "stroke-dasharray": dash(name) }, svg);
+  mark(name, 18, 6, svg);
+  return svg;
+};
 const number = (value) => {
   if (value === null) return "undefined";
   const size = Math.abs(value);
@@ -48,7 +64,7 @@ function draw(panel, chart) {
   const shown = chart.series.filter((series) => !hidden.has(series.name));
   const width = Math.max(260, panel.clientWidth - 26), height = Math.round(Math.min(300, 90 + width * 0.45));
   const edge = { left: 52, right: 14, top: 8, bottom: 38 };
-  panel.querySelector("svg")?.remove();
+  panel.querySelector(":scope > svg")?.remove();
   const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": chart.title }, panel);
   const points = shown.flatMap((series) => series.y.map(([mean, half], i) => ({ x: series.x[axis][i], mean, half })))
     .filter((point) => point.mean !== null && point.x !== null && !(chart.log && point.mean <= 0));
@@ -56,9 +72,11 @@ function draw(panel, chart) {
     make("text", { x: width / 2, y: height / 2, "text-anchor": "middle" }, svg, shown.length ? "undefined everywhere" : "nothing chosen");
     return;
   }
-  const inside = (value) => (chart.bounds ? Math.min(chart.bounds[1], Math.max(chart.bounds[0], value)) : value);
-  const floor = chart.log ? Math.min(...points.map((point) => point.mean)) / 3 : -Infinity;
-  const lower = (mean, half) => inside(Math.max(mean - (half ?? 0), floor)), upper = (mean, half) => inside(mean + (half ?? 0));
+  // A band over few seeds may be many times as wide as all there is to see of the curves: it is cut off there.
+  const means = points.map((point) => point.mean), least = Math.min(...means), most = Math.max(...means), span = most - least;
+  const [bottom, top] = chart.bounds ?? [-Infinity, Infinity], wide = chart.places || !span ? Infinity : span;
+  const floor = Math.max(bottom, chart.log ? least / 3 : least - wide), ceiling = Math.min(top, most + wide);
+  const lower = (mean, half) => Math.max(mean - (half ?? 0), floor), upper = (mean, half) => Math.min(mean + (half ?? 0), ceiling);
   let low = Math.min(...points.map((point) => lower(point.mean, point.half)), chart.chance ?? Infinity);
   let high = Math.max(...points.map((point) => upper(point.mean, point.half)), chart.chance ?? -Infinity);
   if (low === high) [low, high] = chart.log ? [low / 2, high * 2] : [low - 0.5, high + 0.5];
@@ -92,7 +110,7 @@ function draw(panel, chart) {
       for (const point of here) {
         if (point.half !== null)
           make("line", { x1: x(point.x), x2: x(point.x), y1: y(lower(point.mean, point.half)), y2: y(upper(point.mean, point.half)), stroke: ink, "stroke-opacity": 0.5, "stroke-width": 2 }, svg);
-        make("circle", { cx: x(point.x), cy: y(point.mean), r: 4, fill: ink }, svg);
+        mark(series.name, x(point.x), y(point.mean), svg);
       }
       return;
     }
@@ -100,10 +118,12 @@ function draw(panel, chart) {
     if (banded.length > 1) {
       const above = banded.map((point) => `${x(point.x)},${y(upper(point.mean, point.half))}`);
       const below = banded.map((point) => `${x(point.x)},${y(lower(point.mean, point.half))}`).reverse();
-      make("polygon", { points: [...above, ...below].join(" "), fill: ink, "fill-opacity": 0.16, class: "band" }, svg);
+      make("polygon", { points: [...above, ...below].join(" "), fill: ink, "fill-opacity": Math.min(0.16, 0.6 / shown.length), class: "band" }, svg);
     }
     const line = here.map((point) => `${x(point.x)},${y(point.mean)}`).join(" ");
-    make("polyline", { points: line, fill: "none", stroke: ink, "stroke-width": 2, "stroke-dasharray": dash(series.name), "data-name": series.name }, svg);
+    make("polyline", { points: line, fill: "none", stroke: ink, "stroke-width": thickness, "stroke-dasharray": dash(series.name), "data-name": series.name }, svg);
+    const between = Math.max(1, Math.floor(here.length / 8));
+    here.filter((_, i) => i % between === 0).forEach((point) => mark(series.name, x(point.x), y(point.mean), svg));
   });
 
   // The values at the evaluation nearest to the pointer.
@@ -121,9 +141,8 @@ function draw(panel, chart) {
       const distance = (i) => Math.abs((series.x[axis][i] ?? Infinity) - nearest);
       const closest = series.y.reduce((best, _, i) => (distance(i) < distance(best) ? i : best), 0);
       const [mean, half] = series.y[closest];
-      const line = document.createElement("div"), spot = document.createElement("i");
-      spot.style.background = colour(series.name);
-      line.append(spot, `${series.name}: ${number(mean)}${half === null ? "" : ` ± ${number(half)}`}`);
+      const line = document.createElement("div");
+      line.append(swatch(series.name), `${series.name}: ${number(mean)}${half === null ? "" : ` ± ${number(half)}`}`);
       tip.append(line);
     }
     tip.hidden = false;
@@ -149,11 +168,10 @@ function begin() {
     return panel;
   });
   const all = () => panels.forEach((panel, i) => draw(panel, data.charts[i]));
-  for (const name of data.names) {
+  for (const name of Object.keys(data.looks)) {
     const chip = document.createElement("button");
     chip.className = "chip";
-    chip.textContent = name;
-    chip.style.setProperty("--colour", colour(name));
+    chip.append(swatch(name), name);
     chip.setAttribute("aria-pressed", "true");
     chip.onclick = () => {
       if (!hidden.delete(name)) hidden.add(name);
