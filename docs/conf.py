@@ -1,6 +1,12 @@
 """Sphinx: Markdown pages by MyST, the look by Furo, the API from docstrings."""
 
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))  # for the modules beside this one
+
 import fedcso
+from docs import api
 
 project = "fedcso"
 author = "The fedcso developers"
@@ -18,11 +24,13 @@ suppress_warnings = ["myst.xref_missing"]  # links to files outside docs/, which
 
 
 def setup(app: object) -> None:
-    """Docstrings are plain text with formulas set off by indentation: shown as they are, line by line."""
+    """Write the pages of the API before anything is read; show docstrings as they are."""
+    app.connect("builder-inited", lambda app: api.write(Path(app.srcdir) / "api"))  # type: ignore[attr-defined]
     app.connect("autodoc-process-docstring", _as_written)  # type: ignore[attr-defined]
 
 
 def _as_written(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Docstrings are plain text with formulas set off by indentation: shown line by line."""
     if lines:
         lines[:] = [f"| {line}" if line.strip() else "" for line in map(_escaped, lines)]
 

@@ -1,62 +1,10 @@
 """The rule between the rooms of the package: a room imports only from rooms below it."""
 
 import ast
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "src" / "fedcso"
-
-FLOORS = (
-    ("core",),
-    ("models", "datasets"),
-    ("algorithms", "problems", "estimators"),
-    ("theory",),
-    ("engines",),
-    ("runs",),
-    ("reports",),
-    ("federation",),
-    ("experiments", "sklearn"),
-    ("cli",),
-    ("__init__", "__main__"),
-)
-"""From the bottom up; rooms on one floor do not import each other."""
-
-FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
-
-FORMER_PLACES = {"fedcso.engines.flower.client", "fedcso.engines.flower.server"}
-"""Modules that only re-export what has moved up, because files that users keep import them from there."""
-
-
-def module_name(path: Path) -> str:
-    return ".".join(("fedcso", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
-
-
-MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py")) if path.parent.name != "templates"}
-
-
-def room(module: str) -> str:
-    return "__init__" if module == "fedcso" else module.split(".")[1]
-
-
-def imports(source: str) -> Iterator[str]:
-    """The modules of the package that a source file imports, also inside functions."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute here"
-            module = node.module or ""
-            for name in node.names:
-                inner = f"{module}.{name.name}"
-                yield inner if inner in MODULES else module
-        elif isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
-
-
-def goes_up(module: str, imported: str) -> bool:
-    if imported.partition(".")[0] != "fedcso" or room(module) == room(imported):
-        return False
-    return FLOOR[room(imported)] >= FLOOR[room(module)]
+from docs.rooms import FLOOR, FORMER_PLACES, MODULES, PACKAGE, goes_up, imports, room
 
 
 def test_every_module_is_in_a_room():

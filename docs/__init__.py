@@ -1,0 +1,1 @@
+"""What makes the generated parts of the documentation: `api`, `architecture`, and `rooms`, which both of them read."""
