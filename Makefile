@@ -29,6 +29,7 @@ test-federation: $(VENV)/.installed-dev
 	$(BIN)/pytest tests/federation/real -m 'federation or not federation' -v --durations=0
 
 docs: $(VENV)/.installed-dev
+	$(BIN)/python -m docs.architecture
 	$(BIN)/python -m sphinx -q -W -b html docs docs/_build
 	@echo 'docs/_build/index.html'
 

@@ -63,3 +63,13 @@ def goes_up(module: str, imported: str) -> bool:
 def summary(module: str) -> str:
     """Return the first line of a module's docstring."""
     return (ast.get_docstring(ast.parse(MODULES[module].read_text())) or "").partition("\n")[0]
+
+
+def imported_rooms() -> dict[str, list[str]]:
+    """Return for each room, from the top of the house down, the rooms that its modules import, in the same order."""
+    order = [name for floor in reversed(FLOORS) for name in floor]
+    found: dict[str, set[str]] = {name: set() for name in order}
+    for module, path in MODULES.items():
+        if module not in FORMER_PLACES:
+            found[room(module)] |= {room(name) for name in imports(path.read_text()) if name.split(".")[0] == "fedcso"}
+    return {name: [other for other in order if other in found[name] - {name}] for name in order}

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import fedcso
-from docs import api
-from docs.rooms import MODULES, room
+from docs import api, architecture
+from docs.rooms import MODULES, PACKAGE, room
 from fedcso.cli.main import COMMANDS
 
 ROOT = Path(__file__).parent.parent
@@ -68,6 +68,22 @@ def test_links_lead_to_files_that_are_there(page):
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M)
     for path in re.findall(r"\]\((?!https?:)([^)#]+)", text):
         assert (page.parent / path).is_file(), path
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_files_of_the_repository_that_are_named_are_there(page):
+    named = re.findall(r"\b(?:src|tests|examples|benchmarks)/[\w/.]*[\w/]", page.read_text())
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_the_drawing_of_the_rooms_is_what_the_imports_say():
+    assert architecture.DRAWING.read_text() == architecture.draw(), "it is old: python -m docs.architecture"
+
+
+def test_the_way_of_a_run_leads_through_files_that_are_there():
+    files = re.findall(r"`([\w/]+/\w+\.py)`", (ROOT / "docs" / "architecture.md").read_text())
+    assert len(files) > 20
+    assert [file for file in files if not (ROOT / file).is_file() and not (PACKAGE / file).is_file()] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -27,7 +27,7 @@ def test_the_own_problem_is_solved_from_the_command_line(tmp_path, monkeypatch, 
 
 
 def test_the_python_example_runs():
-    (example,) = [block for block in BLOCKS if "simulation.run" in block]
+    (example,) = [block for block in BLOCKS if "trace = run(" in block]
     answer = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=True)
     accuracy = float(answer.stdout.split()[0])
     assert 0.5 < accuracy <= 1
@@ -38,7 +38,7 @@ def test_every_command_is_shown():
         assert re.search(rf"`(fedcso )?{command}\b", README), command
 
 
-def test_every_file_it_points_to_is_there():
+def test_every_link_leads_to_a_file_that_is_there():
     text = re.sub(r"```.*?```", "", README, flags=re.S)
     for path in re.findall(r"\]\(((?!http)[^)]+)\)", text):
         assert (ROOT / path).is_file(), path

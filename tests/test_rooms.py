@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from docs.rooms import FLOOR, FORMER_PLACES, MODULES, PACKAGE, goes_up, imports, room
+from docs.rooms import FLOOR, FORMER_PLACES, MODULES, PACKAGE, goes_up, imported_rooms, imports, room
 
 
 def test_every_module_is_in_a_room():
@@ -41,6 +41,14 @@ def test_a_room_imports_only_from_rooms_below_it(name):
 )
 def test_an_import_that_goes_up_is_seen(module, source, upward):
     assert any(goes_up(module, imported) for imported in imports(source)) == upward
+
+
+def test_rooms_are_listed_with_those_they_import():
+    found = imported_rooms()
+    assert set(found) == set(FLOOR)
+    assert found["core"] == []
+    assert found["problems"] == ["models", "datasets", "core"]
+    assert all(FLOOR[below] < FLOOR[name] for name, others in found.items() for below in others)
 
 
 def test_former_places_only_re_export():

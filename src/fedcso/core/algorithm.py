@@ -37,7 +37,7 @@ class Algorithm(ABC):
         server    shared = aggregate(before, mean, fraction)
 
     Only `step` has to be written; `init` too where more than x is shared. Code is elementwise
-    arithmetic on pytrees (`fedcso.tree`) plus questions to the oracle, so that the same lines serve one
+    arithmetic on pytrees (`fedcso.core.tree`) plus questions to the oracle, so that the same lines serve one
     client, or a whole grid of settings times clients whose leaves are stacked along leading axes.
     The step t counts from 0 over the whole run; the batch at t = 0 is the initial one of size B.
     """

@@ -1,7 +1,7 @@
 """What it costs to send u: accuracy against bytes, for every way of sending it.
 
 The paper names it as a limitation that the momentum methods send twice as much as FCSG. Here the same runs are done
-with u sent in full, rounded, now and then, or not at all (`fedcso.frugal`), and judged by what travelled.
+with u sent in full, rounded, now and then, or not at all (`fedcso.algorithms.frugal`), and judged by what travelled.
 """
 
 from collections.abc import Sequence

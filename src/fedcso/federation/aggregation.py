@@ -61,7 +61,7 @@ class Aggregation:
     def __call__(
         self, before: dict[str, Tree], sent: Sequence[dict[str, Tree]], weights: Sequence[float]
     ) -> dict[str, Tree]:
-        """The server's combination (`fedcso.server.Combine`)."""
+        """The server's combination (`fedcso.engines.server.Combine`)."""
         if self.clip_update:
             sent = [clipped(before, one, self.clip_update) for one in sent]
         combined: dict[str, Tree] = AGGREGATES[self.aggregate](sent, weights, self.trim)
