@@ -101,7 +101,7 @@ def test_the_table_does_not_travel():
 
 
 def test_moml_is_sox_where_the_outer_sample_is_a_task():
-    assert MOML is SOX
+    assert MOML.step is SOX.step
 
 
 # ------------------------------------------------------------------------------------------ refusals

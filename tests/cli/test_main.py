@@ -87,6 +87,13 @@ def test_the_whole_list_has_all_tables():
         assert f"{table}:\n" in outcome.out
 
 
+def test_no_two_things_are_described_alike():
+    """Regression: STEM was said to be Acc-FCSG-M, SOX and MOML were the same, and so were all engines."""
+    lines = [line.split(maxsplit=1) for line in call("list").out.splitlines() if line.startswith("  ")]
+    words = [description for _, description in lines]
+    assert [description for description in words if words.count(description) > 1] == []
+
+
 @pytest.fixture(autouse=True)
 def only_what_comes_quickly(monkeypatch):
     monkeypatch.setattr(doctor, "CHARACTERS", {})

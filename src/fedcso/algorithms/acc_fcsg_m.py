@@ -22,7 +22,10 @@ from fedcso.core.tree import Tree, add_scaled, subtract, zeros_like
 
 @dataclass(frozen=True)
 class AccFCSGM(Algorithm):
-    """Accelerated FCSG-M; learning_rate is α, momentum is β (the weight of the NEW gradient)."""
+    """FCSG-M accelerated by variance reduction: gradients at two points on the same samples (Algorithm 2).
+
+    learning_rate is α, momentum is β (the weight of the NEW gradient).
+    """
 
     learning_rate: Schedule = 0.01
     momentum: Schedule = 0.1

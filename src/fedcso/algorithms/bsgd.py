@@ -22,7 +22,10 @@ from fedcso.core.problem import Batch, Problem
 
 @dataclass(frozen=True)
 class BSGD(Algorithm):
-    """Biased SGD on one machine; learning_rate is α."""
+    """Biased stochastic gradient descent on one machine: FCSG with one client and no local steps.
+
+    learning_rate is α.
+    """
 
     learning_rate: Schedule = 0.01
 

@@ -25,7 +25,10 @@ from fedcso.core.tree import Tree, add_scaled, subtract, zeros_like
 
 @dataclass(frozen=True)
 class BSpiderBoost(Algorithm):
-    """Biased SpiderBoost; learning_rate is α, large_batch is B', drawn every `period` steps."""
+    """Biased SpiderBoost on one machine: variance reduction by large batches from time to time.
+
+    learning_rate is α, large_batch is B', drawn every `period` steps.
+    """
 
     learning_rate: Schedule = 0.01
     period: int = 10

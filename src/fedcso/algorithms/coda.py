@@ -28,7 +28,10 @@ from fedcso.core.tree import Tree, add_scaled, leaves, map_leaves, subtract
 
 @dataclass(frozen=True)
 class CODA(Algorithm):
-    """Staged proximal descent-ascent; learning_rate is η₀, proximity is 1/γ."""
+    """Proximal descent-ascent in stages, for min-max problems such as auroc.
+
+    learning_rate is η₀, proximity is 1/γ.
+    """
 
     learning_rate: Schedule = 0.1
     proximity: Schedule = 0.01

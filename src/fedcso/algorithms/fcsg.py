@@ -19,7 +19,10 @@ from fedcso.core.problem import Batch
 
 @dataclass(frozen=True)
 class FCSG(Algorithm):
-    """Federated conditional stochastic gradient; learning_rate is α."""
+    """Federated conditional stochastic gradient: local steps along estimates of ∇F, then averaging (Algorithm 1).
+
+    learning_rate is α.
+    """
 
     learning_rate: Schedule = 0.01
 

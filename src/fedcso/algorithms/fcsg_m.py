@@ -20,7 +20,10 @@ from fedcso.core.tree import Tree, mix, zeros_like
 
 @dataclass(frozen=True)
 class FCSGM(Algorithm):
-    """FCSG with momentum; learning_rate is α, momentum is β (the weight of the NEW gradient)."""
+    """FCSG with momentum, which is averaged too (Algorithm 1).
+
+    learning_rate is α, momentum is β (the weight of the NEW gradient).
+    """
 
     learning_rate: Schedule = 0.01
     momentum: Schedule = 0.1

@@ -19,7 +19,10 @@ from fedcso.core.problem import Batch
 
 @dataclass(frozen=True)
 class FedAvg(Algorithm):
-    """Local SGD with averaging; learning_rate is α."""
+    """Local stochastic gradient steps, then averaging, for ordinary federated learning.
+
+    learning_rate is α.
+    """
 
     learning_rate: Schedule = 0.01
 

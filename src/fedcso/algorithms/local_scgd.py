@@ -24,7 +24,10 @@ from fedcso.core.tree import Tree, Weight, leaves, mix
 
 @dataclass(frozen=True)
 class LocalSCGD(Algorithm):
-    """SCGD with local steps; learning_rate is α, tracking is γ (the weight of the NEW inner value)."""
+    """Stochastic compositional gradient descent with local steps: one tracked inner value for all ξ.
+
+    learning_rate is α, tracking is γ (the weight of the NEW inner value).
+    """
 
     learning_rate: Schedule = 0.01
     tracking: Schedule = 0.5

@@ -24,7 +24,10 @@ from fedcso.core.tree import Tree, mix, zeros_like
 
 @dataclass(frozen=True)
 class LocalSCGDM(Algorithm):
-    """Local-SCGD with momentum; learning_rate is α, tracking is γ, momentum is β."""
+    """Local-SCGD with momentum: one tracked inner value for all ξ, and an averaged direction.
+
+    learning_rate is α, tracking is γ, momentum is β.
+    """
 
     learning_rate: Schedule = 0.01
     tracking: Schedule = 0.5

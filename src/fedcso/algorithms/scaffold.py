@@ -22,7 +22,10 @@ from fedcso.core.tree import Tree, Weight, add_scaled, mix, subtract, zeros_like
 
 @dataclass(frozen=True)
 class Scaffold(Algorithm):
-    """Stochastic controlled averaging; learning_rate is α."""
+    """Stochastic controlled averaging: control variates correct the drift of unlike clients.
+
+    learning_rate is α.
+    """
 
     learning_rate: Schedule = 0.01
 

@@ -23,7 +23,10 @@ from fedcso.core.problem import Batch, Problem
 
 @dataclass(frozen=True)
 class SOAP(Algorithm):
-    """A tracked value for each ξ, no momentum; learning_rate is α, tracking is γ."""
+    """One tracked inner value for each positive example, without momentum; for average precision.
+
+    learning_rate is α, tracking is γ.
+    """
 
     learning_rate: Schedule = 0.01
     tracking: Schedule = 0.5

@@ -31,7 +31,10 @@ MOST_NUMBERS = 50_000_000
 
 @dataclass(frozen=True)
 class SOX(Algorithm):
-    """A tracked value for each ξ; learning_rate is α, tracking is γ, momentum is β (1 for none)."""
+    """One tracked inner value for each ξ, with momentum; for finitely many ξ.
+
+    learning_rate is α, tracking is γ, momentum is β (1 for none).
+    """
 
     learning_rate: Schedule = 0.01
     tracking: Schedule = 0.5

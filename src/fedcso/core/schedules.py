@@ -8,7 +8,7 @@ from fedcso.core.errors import require_count, require_fraction, require_positive
 
 @dataclass(frozen=True)
 class InverseSqrt:
-    """start / √(1 + t / steps): the classic decay for stochastic gradients."""
+    """Falls like start / √(1 + t / steps), the classic decay for stochastic gradients."""
 
     start: float
     steps: int = 1
@@ -24,7 +24,7 @@ class InverseSqrt:
 
 @dataclass(frozen=True)
 class Cosine:
-    """From start down to start·floor along half a cosine over `steps` steps, constant after."""
+    """Falls from start to start·floor along half a cosine over `steps` steps, and is constant after that."""
 
     start: float
     steps: int
@@ -43,7 +43,7 @@ class Cosine:
 
 @dataclass(frozen=True)
 class Exponential:
-    """start · factor^(t / steps)."""
+    """Falls by the same factor in every `steps` steps: start · factor^(t / steps)."""
 
     start: float
     factor: float

@@ -1,4 +1,4 @@
-"""Small models, the stacked engine with its steps compiled by `torch.compile`: for long runs of many small steps.
+"""Small models in long runs: the stacked engine with its steps compiled by `torch.compile`.
 
 Compiling takes half a minute for each number of steps that are taken in one go, less when it has been done before
 on this machine; then a step costs little more than drawing its samples. Needs a C++ compiler, a method whose steps are

@@ -1,4 +1,4 @@
-"""The same run under `torchrun`, for what outgrows one machine: ranks own clients, what they share is all-reduced.
+"""Several processes or hosts under `torchrun`: each rank owns clients, and what they share is all-reduced.
 
 Client n belongs to rank n mod R, which keeps its local state. Every rank does the local rounds of its own
 participants, adds up what they send (weighted, in float64), and the sums are added up over all ranks. So all ranks

@@ -1,4 +1,4 @@
-"""The plain loop, client after client: Algorithm 1 as it is written, and the oracle for all other engines."""
+"""The plain loop, client after client: Algorithm 1 as it is written, with which all other engines are compared."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Small models: all settings of a grid, all seeds and all clients in ONE automatic differentiation.
+"""Small models: all settings of a grid, all seeds and all clients in one automatic differentiation.
 
 Leaves get leading axes (grid point g, row r), a row being one client of one seed. Each loss depends on
 its own x alone, so the gradient of their sum is every client's gradient. All grid points see the same

@@ -1,4 +1,4 @@
-"""A pool of threads over clients, for networks: each client computes on a single thread of its own."""
+"""A pool of threads over clients, for networks: each client computes on one thread."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -20,7 +20,7 @@ from fedcso.estimators.plain import plain
 
 
 def _losses(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
-    """2 F̂(m) − F̂(m/2) on the same samples: a bias of order 1/m² for a smooth f."""
+    """Return 2 F̂(m) − F̂(m/2) on the same samples, for each ξ: a bias of order 1/m² for a smooth f."""
     return 2 * plain(problem, x, batch) - in_halves(problem, x, batch)
 
 

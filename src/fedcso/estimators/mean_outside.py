@@ -15,6 +15,6 @@ from fedcso.estimators.plain import plain
 
 @Estimator
 def mean_outside(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
-    """Return the mean of f over single inner samples, for each ξ."""
+    """Return the mean of f over single η, for each ξ: a wrong objective, to see what the mistake costs."""
     singles = blocks(batch, 1)
     return plain(problem, x, singles).reshape(leaves(batch.xi)[0].shape[0], -1).mean(1)

@@ -63,7 +63,7 @@ def _draw_all_levels(problem: Problem, data: Any, rng: torch.Generator, steps: i
 
 
 def _sum_of_levels(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
-    """Σ_l Hˡ, each level with few outer samples of its own (V-MLMC): the bias of m samples for less."""
+    """Return Σ_l Hˡ, each level from few outer samples (V-MLMC): the bias of m inner samples for fewer."""
     levels = []
     for level, (xi, eta) in enumerate(zip(batch.xi, batch.eta, strict=True)):
         part = Batch(xi, eta)
@@ -123,7 +123,7 @@ def _repeated(leaf: torch.Tensor, m: int) -> torch.Tensor:
 
 
 def _one_level(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
-    """Hˡ / p_l with a random level l for each ξ (RT-MLMC): the bias of m samples for about two each."""
+    """Return Hˡ / p_l with a random level l for each ξ (RT-MLMC): the bias of m inner samples for about two."""
     drawn: Randomised = batch.xi
     samples = Batch(drawn.xi, batch.eta)
     losses = plain(problem, x, samples)

@@ -14,7 +14,7 @@ from fedcso.core.tree import Tree
 
 
 def losses(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
-    """Return F̂ for each ξ."""
+    """Return f of the mean over η, for each ξ: equation (4), which the paper's methods use."""
     return problem.outer(problem.inner(x, batch.xi, batch.eta), batch.xi)
 
 

@@ -18,18 +18,28 @@ class Experiment(NamedTuple):
 
 
 EXPERIMENTS = {
-    "bias": Experiment("less bias for the same samples: estimators, an adaptive m", bias.settings, bias.carry_out),
-    "figure1": Experiment(
-        "invariant logistic regression, three noise ratios and inner batch sizes", figure1.settings, figure1.carry_out
+    "bias": Experiment(
+        "Estimators with less bias for the same samples, and an m that grows.", bias.settings, bias.carry_out
     ),
-    "figure2": Experiment("federated MAML, 5-way-1-shot", partial(few_shot.settings, 1), few_shot.carry_out),
-    "figure3": Experiment("federated MAML, 5-way-5-shot", partial(few_shot.settings, 5), few_shot.carry_out),
-    "table1": Experiment("samples and rounds to reach ε, with bounds", table1.settings, table1.carry_out),
+    "figure1": Experiment(
+        "Invariant logistic regression for three noise ratios and three inner batch sizes.",
+        figure1.settings,
+        figure1.carry_out,
+    ),
+    "figure2": Experiment(
+        "Federated MAML on Omniglot, 5-way-1-shot.", partial(few_shot.settings, 1), few_shot.carry_out
+    ),
+    "figure3": Experiment(
+        "Federated MAML on Omniglot, 5-way-5-shot.", partial(few_shot.settings, 5), few_shot.carry_out
+    ),
+    "table1": Experiment(
+        "Samples and rounds to reach ε, beside the theorems' bounds.", table1.settings, table1.carry_out
+    ),
     "table2": Experiment(
-        "average precision with rare positives, MNIST and CIFAR-10", table2.settings, table2.carry_out
+        "Average precision with rare positives on MNIST and CIFAR-10.", table2.settings, table2.carry_out
     ),
     "communication": Experiment(
-        "what it costs to send u: accuracy against bytes", communication.settings, communication.carry_out
+        "Accuracy against bytes for several ways to send u.", communication.settings, communication.carry_out
     ),
 }
 """By name. A new one is a file and a row here."""

@@ -122,7 +122,7 @@ def auprc(
     train_on: str = "sites",
     **where: Any,
 ) -> Task:
-    """Rare positives at several sites: the area under the precision-recall curve (Section 5.3, Table 2).
+    """Rank rare positives first, by the area under the precision-recall curve (Section 5.3, Table 2).
 
     Args:
         net: linear, mlp, mnist or cifar; auto takes what fits the inputs

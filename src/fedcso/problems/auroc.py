@@ -62,7 +62,7 @@ def auroc_judge(problem: AUROC) -> Judge:
 
 @with_plan(rounds=60, local_steps=10, outer_batch=40, evaluate_every=5)
 def auroc(net: str = "auto", train_on: str = "sites", **where: Any) -> Task:
-    """Rare positives at several sites: the area under the ROC curve, for CODA+.
+    """Rank rare positives first, by the area under the ROC curve: the min-max problem of CODA+.
 
     Args:
         net: linear, mlp, mnist or cifar; auto takes what fits the inputs

@@ -63,7 +63,7 @@ def classification(
     hidden: int = 0,
     data_seed: int = 0,
 ) -> Task:
-    """Ordinary federated learning: cross-entropy of a linear model or a small network.
+    """Classify labelled examples with a linear model or a small network: ordinary federated learning.
 
     Args:
         data: name of a dataset (see: fedcso list)

@@ -39,7 +39,7 @@ class CrossEntropy(Ordinary):
 
 @with_plan(rounds=60, local_steps=10, outer_batch=40, evaluate_every=5)
 def cross_entropy(net: str = "auto", weighted: bool = False, train_on: str = "sites", **where: Any) -> Task:
-    """Rare positives at several sites: ordinary cross-entropy, for FedAvg.
+    """Rank rare positives first, by ordinary cross-entropy: what FedAvg is usually given.
 
     Args:
         net: linear, mlp, mnist or cifar; auto takes what fits the inputs

@@ -218,7 +218,7 @@ def invariant_logistic(
     test_points: int = 50_000,
     data_seed: int = 0,
 ) -> Task:
-    """Classify points seen only through noisy measurements (Section 5.1, Figure 1).
+    """Classify points that are seen only through noisy measurements (Section 5.1, Figure 1).
 
     Args:
         clients: N, how many clients there are

@@ -219,7 +219,7 @@ def maml(
     tasks: int = 0,
     **where: Any,
 ) -> Task:
-    """Few-shot learning of characters, spread over clients (Section 5.2, Figures 2 and 3).
+    """Learn to tell characters apart from few examples, by meta-learning (Section 5.2, Figures 2 and 3).
 
     Args:
         ways: classes in a task

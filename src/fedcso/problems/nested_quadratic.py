@@ -143,7 +143,7 @@ def nested_quadratic(
     heterogeneity: float = 0.5,
     data_seed: int = 0,
 ) -> Task:
-    """A small quadratic with gradient, bias and optimum in closed form; to learn and to test with.
+    """Minimise a small quadratic whose gradient, bias and optimum are known exactly, to learn and test with.
 
     Args:
         clients: N, how many clients there are

@@ -23,7 +23,7 @@ from fedcso.problems.maml import MAML, few_shot_judge
 
 @with_plan(rounds=20, local_steps=10, outer_batch=80, evaluate_every=5)
 def pretraining(ways: int = 5, queries: int = 15, inner_rate: float = 0.4, filters: int = 64, **where: Any) -> Task:
-    """Few-shot learning by an ordinary classifier of all training characters, the baseline of maml.
+    """Learn to tell characters apart from few examples, by an ordinary classifier: the baseline of maml.
 
     Args:
         ways: classes in a task

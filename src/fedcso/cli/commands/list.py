@@ -8,8 +8,10 @@ examples:
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
+from fedcso import federation
 from fedcso.algorithms import ALGORITHMS
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import UnknownName
@@ -18,7 +20,6 @@ from fedcso.datasets import CHARACTERS, DATASETS, IMAGES
 from fedcso.engines import ENGINES
 from fedcso.estimators import ESTIMATORS
 from fedcso.experiments import EXPERIMENTS
-from fedcso.federation import require_flower
 from fedcso.problems import PROBLEMS
 
 HELP = "problems, algorithms, datasets, experiments, engines"
@@ -37,7 +38,11 @@ TABLES: dict[str, tuple[Mapping[str, Any], Callable[[Any], str]]] = {
     "algorithms": (ALGORITHMS, _first_line),
     "datasets": (DATASETS | IMAGES | CHARACTERS, _module_line),
     "experiments": (EXPERIMENTS, lambda experiment: experiment.title),
-    "engines": (ENGINES | {"flower": require_flower}, _module_line),  # which is not chosen by a name: fedcso flower
+    # Real sites are not an engine that is chosen by its name, but by: fedcso flower
+    "engines": (
+        {name: import_module(f"fedcso.engines.{name}") for name in ENGINES} | {"flower": federation},
+        _first_line,
+    ),
     "estimators": (ESTIMATORS, lambda estimator: _first_line(estimator.losses)),
     "schedules": (SCHEDULES, _first_line),
 }
