@@ -1,4 +1,4 @@
-"""Expectation and spread of an estimator, from many independent draws in one pass."""
+"""Measure the expectation and the variance of an estimator from many independent draws, made in one pass."""
 
 from typing import NamedTuple
 
@@ -24,14 +24,14 @@ class Found(NamedTuple):
     samples: float
 
     def agrees_with(self, expected: torch.Tensor) -> bool:
-        """Within four standard errors, in every coordinate."""
+        """Return whether every coordinate is within four standard errors of the expected value."""
         return bool(((self.mean - expected).abs() < 4 * self.error).all())
 
 
 def estimates(
     estimator: Estimator, b: int, m: int, draws: int = 40_000, problem: Problem = CASE.problem, data=None, x=X
 ) -> Found:
-    """Every draw is a client of a cohort, with a step of its own."""
+    """Draw many estimates; each draw is one client of a cohort, with one step."""
     data = CASE.clients[0] if data is None else data
     drawn = estimator.draw(problem, data, stream(3, b, m), draws, b, m)
     gradients = Oracle.cohort(problem, 1, estimator).grad(x.expand(1, draws, *x.shape), drawn.batch)[0]

@@ -1,4 +1,4 @@
-"""Richardson extrapolation: the 1/m of the bias is gone."""
+"""Richardson extrapolation removes the 1/m term of the bias."""
 
 import pytest
 import torch
@@ -13,8 +13,8 @@ from tests.estimators.monte_carlo import CASE, TRUTH, X, estimates
 from tests.helpers import assert_close
 
 
-def test_where_the_bias_is_one_over_m_exactly_none_is_left():
-    """The nested quadratic's is (τ²/m) x."""
+def test_no_bias_is_left_if_it_is_exactly_of_order_1_over_m():
+    """The bias of the nested quadratic is (τ²/m) x."""
     found = estimates(extrapolated, b=1, m=4)
     assert found.agrees_with(TRUTH)
     assert not estimates(plain, b=1, m=4).agrees_with(TRUTH)
@@ -41,12 +41,14 @@ def test_it_is_twice_the_whole_minus_the_mean_of_the_halves():
 
 
 def test_odd_sizes_are_refused():
-    with pytest.raises(InvalidValue, match=r"inner_batch = 5 .*even"):
+    with pytest.raises(
+        InvalidValue, match=r"inner_batch = 5 .*must be even: the extrapolated estimator splits it into halves"
+    ):
         extrapolated.check(5)
     extrapolated.check(6)
 
 
 def test_a_problem_that_draws_only_the_mean_is_refused():
     problem = InvariantLogistic(dimension=3, draw_mean=True)
-    with pytest.raises(FedcsoError, match="draw_mean"):
+    with pytest.raises(FedcsoError, match=r"splits the 8 inner samples .*draws fewer.*set draw_mean to false"):
         extrapolated.draw(problem, problem.clients(1)[0], stream(0, 0, 0), 1, 4, 8)

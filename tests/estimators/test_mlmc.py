@@ -1,4 +1,4 @@
-"""Multilevel Monte Carlo: the expectation of many inner samples, for less than they cost."""
+"""Multilevel Monte Carlo has the expectation of m inner samples at a lower cost."""
 
 import math
 
@@ -12,7 +12,7 @@ from fedcso.core.oracle import Oracle
 from fedcso.core.problem import Batch, steps_of
 from fedcso.core.streams import stream
 from fedcso.core.tree import index
-from fedcso.estimators.halves import in_halves
+from fedcso.estimators.halves import mean_of_halves
 from fedcso.estimators.mlmc import level_sizes, probabilities, rt_mlmc, top_level, v_mlmc
 from fedcso.estimators.plain import plain
 from fedcso.problems import InvariantLogistic
@@ -27,10 +27,10 @@ both = pytest.mark.parametrize("estimator", [v_mlmc, rt_mlmc], ids=["v_mlmc", "r
 def test_the_expectation_is_that_of_the_plain_estimator_with_m_samples(estimator, m):
     found = estimates(estimator, b=3, m=m)
     assert found.agrees_with(TRUTH + CASE.problem.bias(X, m))
-    assert not found.agrees_with(TRUTH + CASE.problem.bias(X, 2 * m))  # and no other number would do
+    assert not found.agrees_with(TRUTH + CASE.problem.bias(X, 2 * m))  # the check can tell m from 2m
 
 
-def test_with_one_sample_there_is_one_level_and_nothing_new():
+def test_with_one_sample_there_is_one_level_and_it_is_the_plain_estimator():
     for estimator in (v_mlmc, rt_mlmc):
         (batch,) = steps_of(estimator.draw(CASE.problem, CASE.clients[0], stream(0, 0, 0), 1, 5, 1).batch, 1)
         xi, eta = (batch.xi.xi, batch.eta) if estimator is rt_mlmc else (batch.xi[0], batch.eta[0])
@@ -62,16 +62,16 @@ def test_higher_levels_have_fewer_outer_samples_and_none_is_empty(b, levels):
 
 
 def test_v_mlmc_has_less_bias_than_plain_for_the_same_samples():
-    """16 outer samples: with levels up to 64 it costs less than plain with 10 for each, and has the bias of 64."""
+    """With 16 outer samples and levels up to 64, it costs less than plain with m = 10 and has the bias of m = 64."""
     multilevel = estimates(v_mlmc, b=16, m=64, draws=4000)
     single = estimates(plain, b=16, m=10, draws=4000)
     assert multilevel.samples <= single.samples
     assert (multilevel.mean - TRUTH).norm() < 0.5 * (single.mean - TRUTH).norm()
-    assert single.variance < multilevel.variance < 10 * single.variance  # the price
+    assert single.variance < multilevel.variance < 10 * single.variance  # the price of the smaller bias
 
 
 def test_rt_mlmc_costs_about_two_samples_whatever_m():
-    """The price is its variance, which is bounded too."""
+    """In exchange its variance is larger, but bounded in m."""
     found = {m: estimates(rt_mlmc, b=1, m=m, draws=20_000) for m in (4, 64)}
     for m, one in found.items():
         expected = float((probabilities(m) * 2.0 ** torch.arange(top_level(m) + 1)).sum())
@@ -90,7 +90,7 @@ def test_the_samples_are_counted(estimator):
     else:
         assert drawn.costs.outer_samples == steps * b
         different = sum(len(row.unique(dim=0)) for row in drawn.batch.eta.flatten(0, 1))
-        assert drawn.costs.inner_samples == different  # what fills up the batch is repeated, not drawn
+        assert drawn.costs.inner_samples == different  # repeated samples that fill up the batch are not counted
 
 
 @given(seed=st.integers(0, 10**6), levels=st.integers(0, 5))
@@ -108,8 +108,8 @@ def test_what_rt_mlmc_repeats_changes_neither_the_mean_nor_the_halves(seed, leve
 
 
 @both
-def test_one_batch_may_be_looked_at_from_two_points(estimator):
-    """As variance reduction does: nothing is random any more once a batch is drawn."""
+def test_one_batch_can_be_evaluated_at_two_points(estimator):
+    """Variance reduction does this: once a batch is drawn, nothing is random any more."""
     oracle = Oracle(CASE.problem, estimator)
     (batch,) = steps_of(oracle.draw(CASE.clients[0], stream(0, 0, 0), 1, 4, 8, "cpu"), 1)
     assert_close(oracle.grad(X, batch), oracle.grad(X, batch), tolerance=0.0)
@@ -118,7 +118,7 @@ def test_one_batch_may_be_looked_at_from_two_points(estimator):
 
 
 @both
-def test_inner_batches_shared_by_all_outer_samples_and_none_at_all_are_fine(estimator):
+def test_problems_with_shared_inner_batches_and_without_inner_samples_work(estimator):
     for case in (FINITE["auprc"], classification()):
         oracle = Oracle(case.problem, estimator)
         (batch,) = steps_of(oracle.draw(case.clients[0], stream(0, 0, 0), 1, 3, 4, "cpu"), 1)
@@ -126,7 +126,7 @@ def test_inner_batches_shared_by_all_outer_samples_and_none_at_all_are_fine(esti
         assert all(torch.isfinite(leaf).all() for leaf in gradient.values())
 
 
-def test_where_there_are_no_inner_samples_all_levels_but_the_first_vanish():
+def test_without_inner_samples_all_levels_but_the_first_vanish():
     case = classification()
     x = case.problem.init(stream(0, 0, 0))
     (batch,) = steps_of(v_mlmc.draw(case.problem, case.clients[2], stream(0, 0, 0), 1, 4, 8).batch, 1)
@@ -144,7 +144,7 @@ def test_m_must_be_a_power_of_two(estimator, m):
 @both
 def test_a_problem_that_draws_only_the_mean_is_refused(estimator):
     problem = InvariantLogistic(dimension=3, draw_mean=True)
-    with pytest.raises(FedcsoError, match=r"draws fewer.*draw_mean"):
+    with pytest.raises(FedcsoError, match=r"draws fewer.*set draw_mean to false"):
         estimator.draw(problem, problem.clients(1)[0], stream(0, 0, 0), 9, 4, 8)
 
 
@@ -153,7 +153,7 @@ def test_halves_are_averaged_for_each_outer_sample():
     x = case.problem.init(stream(0, 0, 0))
     (batch,) = steps_of(plain.draw(case.problem, case.clients[0], stream(0, 0, 0), 1, 3, 4).batch, 1)
     by_hand = sum(plain(case.problem, x, Batch(batch.xi, half)) for half in batch.eta.split(2, 1)) / 2
-    assert_close(in_halves(case.problem, x, batch), by_hand)
+    assert_close(mean_of_halves(case.problem, x, batch), by_hand)
     assert gap(by_hand, plain(case.problem, x, batch)) > CLEARLY
 
 

@@ -1,4 +1,4 @@
-"""Ways to estimate ∇F from samples, one idea a file; and the table of all of them."""
+"""Estimators of ∇F from samples, one in each file, and `ESTIMATORS`, which lists them by name."""
 
 from fedcso.core.estimator import Estimator
 from fedcso.estimators import extrapolated, mean_outside, mlmc, plain

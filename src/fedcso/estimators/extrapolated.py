@@ -1,10 +1,10 @@
-"""Richardson extrapolation: the part of the bias that falls like 1/m is subtracted.
+"""Richardson extrapolation, which subtracts the part of the bias that falls like 1/m.
 
     2 F̂(m samples) − ½ [ F̂(first half) + F̂(second half) ]
 
-E∇F̂ = ∇F + c/m + O(1/m²) where f is smooth enough, so that twice the estimate with m samples minus that with m/2 has
-a bias of order 1/m². Same samples, same cost in samples, a little more variance. (Where f' has kinks there is no c/m
-to subtract, and the gain is a constant factor.)
+If f is smooth enough, E∇F̂ = ∇F + c/m + O(1/m²), so twice the estimate with m samples minus the estimate with m/2 has
+a bias of order 1/m². Both use the same samples: the cost in samples stays the same, and the variance grows a little.
+(If f' has kinks, the bias has no term c/m to subtract, and extrapolation reduces it by a constant factor only.)
 """
 
 from typing import Any
@@ -15,13 +15,13 @@ from fedcso.core.errors import require
 from fedcso.core.estimator import Drawn, Estimator, draw_alike
 from fedcso.core.problem import Batch, Problem
 from fedcso.core.tree import Tree
-from fedcso.estimators.halves import in_halves, require_every
+from fedcso.estimators.halves import mean_of_halves, require_every
 from fedcso.estimators.plain import plain
 
 
 def _losses(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
     """Return 2 F̂(m) − F̂(m/2) on the same samples, for each ξ: a bias of order 1/m² for a smooth f."""
-    return 2 * plain(problem, x, batch) - in_halves(problem, x, batch)
+    return 2 * plain(problem, x, batch) - mean_of_halves(problem, x, batch)
 
 
 def _draw(problem: Problem, data: Any, rng: torch.Generator, steps: int, b: int, m: int) -> Drawn:
@@ -31,7 +31,7 @@ def _draw(problem: Problem, data: Any, rng: torch.Generator, steps: int, b: int,
 
 
 def _check(m: int) -> None:
-    require("inner_batch", m, lambda value: value % 2 == 0, "even for the extrapolated estimator, which halves it")
+    require("inner_batch", m, lambda value: value % 2 == 0, "even: the extrapolated estimator splits it into halves")
 
 
 extrapolated = Estimator(_losses, _draw, _check)

@@ -1,8 +1,8 @@
-"""The WRONG objective, kept to show what the mistake costs: the mean over η is outside f.
+"""The mean over η taken OUTSIDE f: a wrong objective, included to show what this mistake costs.
 
     (1/m) Σ_j f_ξ( g_{η_j}(x, ξ) )
 
-Its bias does not fall with m: every η_j goes with a ξ of its own, as if each were the only one.
+Its bias does not fall with m, because every η_j is used alone, as if m were 1.
 """
 
 import torch
@@ -15,6 +15,6 @@ from fedcso.estimators.plain import plain
 
 @Estimator
 def mean_outside(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
-    """Return the mean of f over single η, for each ξ: a wrong objective, to see what the mistake costs."""
+    """Return the mean over η of f, for each ξ: a wrong objective, to show what this mistake costs."""
     singles = blocks(batch, 1)
     return plain(problem, x, singles).reshape(leaves(batch.xi)[0].shape[0], -1).mean(1)

@@ -3,16 +3,16 @@
     H⁰ = ∇F̂ with one inner sample
     Hˡ = ∇F̂(2ˡ samples) − ½ [ ∇F̂(first half) + ∇F̂(second half) ],   the same ξ and η in all three
 
-E H⁰ + E H¹ + … + E Hᴸ = E∇F̂ with 2ᴸ samples, and the higher the level the smaller its variance (2⁻²ˡ for a smooth
-f), so that few samples will do there:
+E H⁰ + E H¹ + … + E Hᴸ = E∇F̂ with 2ᴸ samples. The variance of Hˡ falls with l (like 2⁻²ˡ for a smooth f), so the high
+levels need few samples:
 
-- V-MLMC adds up all levels, each with outer samples of its own: ⌈b 2^(−3l/2)⌉ on level l. It needs b above 1 to pay.
-- RT-MLMC draws ONE level for each ξ, with p_l ∝ 2^(−3l/2), and divides by p_l: about two inner samples on average,
-  whatever L; more variance, for chance decides which level is seen. The level is drawn from the client's own stream
-  and is part of the batch, so that one batch can be looked at from two points.
+- V-MLMC sums all levels and draws separate outer samples for each: ⌈b 2^(−3l/2)⌉ on level l. It pays off for b > 1.
+- RT-MLMC draws ONE level for each ξ, with probability p_l ∝ 2^(−3l/2), and divides by p_l. It needs about two inner
+  samples for each ξ, whatever L is, and has more variance because the level is random. The level is drawn from the
+  client's stream and is part of the batch, so one batch can be evaluated at two points.
 
-So that batches of many clients can be stacked, RT-MLMC repeats what it has drawn until there are m: means do not
-change. It saves samples; V-MLMC saves computing as well.
+RT-MLMC repeats its samples until there are m, so that the batches of many clients can be stacked; this does not change
+any mean. It therefore saves samples but no computation, whereas V-MLMC saves both.
 
 Reference: Hu, Chen, He, On the Bias-Variance-Cost Tradeoff of Stochastic Optimization, NeurIPS 2021.
 """
@@ -27,20 +27,20 @@ from fedcso.core.errors import require
 from fedcso.core.estimator import Drawn, Estimator, sample
 from fedcso.core.problem import Batch, Problem
 from fedcso.core.tree import Tree, index, map_leaves
-from fedcso.estimators.halves import in_halves, require_every
+from fedcso.estimators.halves import mean_of_halves, require_every
 from fedcso.estimators.plain import plain
 
 DECAY = 1.5
-"""Level l gets a share of 2^(−DECAY·l): between the decay of its variance, 2, and the growth of its cost, −1."""
+"""Level l gets a share of 2^(−DECAY·l), in proportion to √(variance / cost): variance is 2^(−2l), cost is 2^l."""
 
 
 def check(m: int) -> None:
-    """Levels double the number of samples."""
+    """Raise `InvalidValue` unless m is a power of 2: each level has twice the samples of the one before."""
     require("inner_batch", m, lambda value: value & (value - 1) == 0, "a power of 2 for multilevel estimators")
 
 
 def top_level(m: int) -> int:
-    """L, where m = 2^L."""
+    """Return L, where m = 2^L."""
     return m.bit_length() - 1
 
 
@@ -48,7 +48,7 @@ def top_level(m: int) -> int:
 
 
 def level_sizes(b: int, m: int) -> list[int]:
-    """Outer samples of each level, at least one."""
+    """Return the number of outer samples of each level, at least one."""
     return [math.ceil(b * 2 ** (-DECAY * level)) for level in range(top_level(m) + 1)]
 
 
@@ -63,14 +63,14 @@ def _draw_all_levels(problem: Problem, data: Any, rng: torch.Generator, steps: i
 
 
 def _sum_of_levels(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
-    """Return Σ_l Hˡ, each level from few outer samples (V-MLMC): the bias of m inner samples for fewer."""
+    """Return Σ_l Hˡ, high levels from few outer samples (V-MLMC): the bias of m inner samples at a lower cost."""
     levels = []
     for level, (xi, eta) in enumerate(zip(batch.xi, batch.eta, strict=True)):
         part = Batch(xi, eta)
         losses = plain(problem, x, part)
-        levels.append(losses - in_halves(problem, x, part) if level else losses)
+        levels.append(losses - mean_of_halves(problem, x, part) if level else losses)
     total = sum(len(losses) for losses in levels)
-    # The mean of all is then the sum of the levels' own means.
+    # Scaled so that the mean over all outer samples is the sum of the levels' means.
     return torch.cat([losses * (total / len(losses)) for losses in levels])
 
 
@@ -80,18 +80,18 @@ v_mlmc = Estimator(_sum_of_levels, _draw_all_levels, check)
 # ----------------------------------------------------------------------------------------------- RT-MLMC
 
 
-class Randomised(NamedTuple):
-    """ξ with the level that was drawn for each."""
+class OuterWithLevel(NamedTuple):
+    """Outer samples ξ, with the level l that was drawn for each."""
 
     xi: Tree
     weight: torch.Tensor
     """1 / p_l."""
     coupled: torch.Tensor
-    """1 where l > 0 and the halves are to be subtracted, else 0."""
+    """1 if l > 0, where the mean of the halves is subtracted, else 0."""
 
 
 def probabilities(m: int) -> torch.Tensor:
-    """p_0..p_L."""
+    """Return p_0, …, p_L."""
     shares = 2.0 ** (-DECAY * torch.arange(top_level(m) + 1, dtype=torch.float64))
     return shares / shares.sum()
 
@@ -100,35 +100,35 @@ def _draw_one_level(problem: Problem, data: Any, rng: torch.Generator, steps: in
     p = probabilities(m)
     level = torch.multinomial(p, steps * b, replacement=True, generator=rng)
     xi = problem.sample_outer(data, rng, (steps, b))
-    # As (steps · b, 1): one outer sample at a time, so that none shares its inner samples with another.
-    alone = map_leaves(lambda leaf: leaf.flatten(0, 1).unsqueeze(1), xi)
-    where = [(level == one).nonzero().squeeze(1) for one in range(len(p))]
+    # Shape (steps · b, 1), as batches of one outer sample, so that no two outer samples share their inner samples.
+    single = map_leaves(lambda leaf: leaf.flatten(0, 1).unsqueeze(1), xi)
+    positions = [(level == k).nonzero().squeeze(1) for k in range(len(p))]
     parts, inner = [], 0
-    for one, places in enumerate(where):
-        if len(places):
-            eta = problem.sample_inner(data, rng, index(alone, places), 2**one)
-            require_every(eta, 2**one, axis=2)
-            parts.append(map_leaves(lambda leaf: _repeated(leaf.squeeze(1), m), eta))
-            inner += len(places) * problem.inner_samples(1, 2**one)
-    back = torch.cat(where).argsort()
-    eta = map_leaves(lambda *some: torch.cat(some)[back].reshape(steps, b, *some[0].shape[1:]), *parts)
-    drawn = Randomised(xi, (1 / p)[level].reshape(steps, b), (level > 0).double().reshape(steps, b))
-    return Drawn(Batch(drawn, eta), Costs(outer_samples=steps * b, inner_samples=inner))
+    for k, where in enumerate(positions):
+        if len(where):
+            eta = problem.sample_inner(data, rng, index(single, where), 2**k)
+            require_every(eta, 2**k, axis=2)
+            parts.append(map_leaves(lambda leaf: _repeat(leaf.squeeze(1), m), eta))
+            inner += len(where) * problem.inner_samples(1, 2**k)
+    original_order = torch.cat(positions).argsort()
+    eta = map_leaves(lambda *some: torch.cat(some)[original_order].reshape(steps, b, *some[0].shape[1:]), *parts)
+    outer = OuterWithLevel(xi, (1 / p)[level].reshape(steps, b), (level > 0).double().reshape(steps, b))
+    return Drawn(Batch(outer, eta), Costs(outer_samples=steps * b, inner_samples=inner))
 
 
-def _repeated(leaf: torch.Tensor, m: int) -> torch.Tensor:
-    """(k, 2ˡ, …) as (k, m, …): the first half of the samples fills the first half, the second the second."""
+def _repeat(leaf: torch.Tensor, m: int) -> torch.Tensor:
+    """Repeat (k, 2ˡ, …) to (k, m, …); each half of the samples fills one half of the result."""
     halves = leaf.chunk(2, 1)
     return torch.cat([half.repeat(1, m // len(halves) // half.shape[1], *[1] * (half.ndim - 2)) for half in halves], 1)
 
 
 def _one_level(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
     """Return Hˡ / p_l with a random level l for each ξ (RT-MLMC): the bias of m inner samples for about two."""
-    drawn: Randomised = batch.xi
-    samples = Batch(drawn.xi, batch.eta)
+    outer: OuterWithLevel = batch.xi
+    samples = Batch(outer.xi, batch.eta)
     losses = plain(problem, x, samples)
-    difference = drawn.coupled.to(losses) * in_halves(problem, x, samples)
-    return drawn.weight.to(losses) * (losses - difference)
+    subtracted = outer.coupled.to(losses) * mean_of_halves(problem, x, samples)
+    return outer.weight.to(losses) * (losses - subtracted)
 
 
 rt_mlmc = Estimator(_one_level, _draw_one_level, check)

@@ -1,8 +1,8 @@
-"""The estimator of equation (4), which every method of the paper uses.
+"""The estimator of equation (4), used by all methods of the paper.
 
     F̂(x; ξ, B) = f_ξ( (1/m) Σ_j g_{η_j}(x, ξ) ),     ∇F̂ = ( (1/m) Σ_j ∇g )ᵀ ∇f( (1/m) Σ_j g )
 
-The mean over η is INSIDE f. Its bias is at most L_g S_f σ_g / √m (Lemma A.2), and of order 1/m where f is twice
+The mean over η is INSIDE f. The bias is at most L_g S_f σ_g / √m (Lemma A.2), and of order 1/m if f is twice
 differentiable.
 """
 
@@ -14,7 +14,7 @@ from fedcso.core.tree import Tree
 
 
 def losses(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
-    """Return f of the mean over η, for each ξ: equation (4), which the paper's methods use."""
+    """Return f of the mean over η, for each ξ: equation (4), used by the paper's methods."""
     return problem.outer(problem.inner(x, batch.xi, batch.eta), batch.xi)
 
 
