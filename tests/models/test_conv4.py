@@ -1,4 +1,4 @@
-"""The few-shot network."""
+"""Tests of the few-shot network."""
 
 from functools import partial
 
@@ -39,7 +39,7 @@ def test_the_last_layer_starts_at_zero_and_the_others_do_not():
 
 
 def test_from_zero_the_first_step_of_adaptation_is_towards_the_mean_features_of_each_class():
-    """All classes are alike at first: the slope at a class's row is that of softmax, (1/3 − one-hot)·features."""
+    """All classes have the same logits at first, so the gradient of a class's row is (1/3 − one-hot)·features."""
     ways, shots, rate = 3, 2, 0.4
     problem = MAML(partial(Conv4, ways, filters=4), ways, queries=1, inner_rate=rate)
     x = {name: leaf.double() for name, leaf in problem.init(stream(0, 0, 0)).items()}

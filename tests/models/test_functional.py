@@ -1,4 +1,4 @@
-"""An `nn.Module` as functions of its parameters."""
+"""Tests of an `nn.Module` as functions of its parameters."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +35,7 @@ def test_running_statistics_are_refused_by_name(layer):
 
 
 @pytest.mark.parametrize("layer", STATELESS.values(), ids=STATELESS)
-def test_batch_statistics_are_welcome(layer):
+def test_batch_statistics_are_allowed(layer):
     Functional(nn.Sequential(nn.Identity(), layer))
 
 
@@ -84,7 +84,7 @@ def test_the_gradient_reaches_the_parameters():
 
 
 class Bare(nn.Module):
-    """Random weights and a random buffer that belong to no layer of torch's."""
+    """A module with random weights and a random buffer that are not in any of torch's layers."""
 
     def __init__(self):
         super().__init__()
@@ -123,7 +123,7 @@ def test_every_problem_starts_from_the_weights_of_a_module_and_anew_from_a_funct
     assert not torch.equal(leaves(one)[0], leaves(other)[0])
 
 
-def test_what_init_gives_is_a_copy():
+def test_init_returns_a_copy():
     pretrained = network()
     before = {name: p.clone() for name, p in pretrained.state_dict().items()}
     for leaf in Functional(pretrained).init(stream(0, 0, 0)).values():
@@ -139,8 +139,8 @@ def test_a_function_builds_weights_by_the_seed_alone(build):
     assert all(not torch.equal(other[name], once[name]) for name in once)
 
 
-def test_what_is_not_a_parameter_is_the_same_in_every_process():
-    """A function's buffers are not averaged and do not travel: all sites must build the same ones."""
+def test_buffers_are_the_same_in_every_process():
+    """Buffers are neither averaged nor sent, so all sites must build the same ones."""
     one, other = Functional(Bare), Functional(Bare)
     assert torch.equal(one.module.frequencies, other.module.frequencies)
 
@@ -157,7 +157,7 @@ def test_what_is_not_a_network_is_refused(model):
         Functional(model)
 
 
-def test_init_gives_plain_tensors_of_every_parameter():
+def test_init_returns_plain_tensors_for_every_parameter():
     for model in (network, network()):
         parameters = Functional(model).init(stream(0, 0, 0))
         assert {name: tuple(p.shape) for name, p in parameters.items()} == {
@@ -175,7 +175,7 @@ MEETING = threading.Barrier(2)
 
 
 class Waits(nn.Module):
-    """Two layers; two threads wait for each other before and after the second, so that their passes overlap."""
+    """Two layers; two threads wait for each other before and after the second, so that their forward passes overlap."""
 
     def __init__(self):
         super().__init__()
@@ -189,7 +189,7 @@ class Waits(nn.Module):
         return result
 
 
-def test_threads_do_not_see_each_other_s_parameters():
+def test_threads_do_not_see_the_parameters_of_other_threads():
     functional = Functional(Waits)
     inputs = torch.tensor([[1.0, 2.0]])
     models = [functional.init(stream(seed, 0, 0)) for seed in range(2)]
@@ -209,8 +209,8 @@ def test_many_threads_get_their_own_results():
     assert_close(results, expected, tolerance=0.0)
 
 
-def test_dropout_is_refused_by_name_unless_it_is_off():
+def test_dropout_is_refused_by_name_unless_it_is_switched_off():
     network = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
-    with pytest.raises(FedcsoError, match=r"layer '1' draws random numbers of its own"):
+    with pytest.raises(FedcsoError, match=r"layer '1' is dropout, .*remove the layer, or switch it off with eval\(\)"):
         Functional(network)
     Functional(network.eval())

@@ -1,4 +1,4 @@
-"""A `Functional` can be pickled and copied, also after it was used, and so can all that holds one."""
+"""A `Functional` can be pickled and copied, even after use, and so can objects that hold one."""
 
 import copy
 import pickle
@@ -32,7 +32,7 @@ def test_a_copy_gives_the_same(way, used):
 
 
 @pytest.mark.parametrize("way", [WAYS["pickled"], WAYS["deep-copied"]], ids=["pickled", "deep-copied"])
-def test_a_copy_has_a_module_of_its_own(way):
+def test_a_copy_does_not_share_its_module(way):
     functional = Functional(nn.Linear(2, 1))
     other = way(functional)
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Networks of one score: the paper's two for pictures, to the last parameter, and what fits which inputs."""
+"""Networks with one output: the exact layers of the two for pictures, and which network fits which inputs."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
 
 
 def layers(network: nn.Module) -> list[tuple[int, ...]]:
-    """The shapes of all weights; each has a bias."""
+    """Return the shapes of all weights, and check that each has a bias."""
     shapes = {name: tuple(value.shape) for name, value in network.named_parameters()}
     weights = [shape for name, shape in shapes.items() if name.endswith("weight")]
     assert [shape for name, shape in shapes.items() if name.endswith("bias")] == [shape[:1] for shape in weights]
@@ -57,7 +57,7 @@ def test_pooling_before_the_nonlinearity_is_the_same_as_after(make, shape):
 
 
 def test_the_network_for_cifar_starts_with_scores_that_tell_pictures_apart():
-    """Torch's own initialisation gives all pictures nearly the same score: the signal shrinks from layer to layer."""
+    """With torch's default initialisation the signal shrinks at every layer, and all scores are nearly the same."""
     spread = {}
     for name, network in {"ours": cifar(torch.Size(CIFAR)), "torch's": cifar(torch.Size(CIFAR))}.items():
         with torch.random.fork_rng():
@@ -111,7 +111,9 @@ def test_a_network_is_found_by_its_name(name):
 )
 def test_inputs_of_another_size_are_refused_with_both_sizes(name, shape, has):
     needs = {"mnist": "1×28×28", "cifar": "3×32×32"}[name]
-    with pytest.raises(InvalidValue, match=f"net = '{name}' .* for inputs of {needs}, and these are {has}; take mlp"):
+    with pytest.raises(
+        InvalidValue, match=f"net = '{name}' .* mlp, linear or auto for inputs of {has}; {name} needs {needs}"
+    ):
         net_for(name, torch.Size(shape))
 
 

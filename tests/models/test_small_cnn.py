@@ -1,4 +1,4 @@
-"""The small network for 28×28 images."""
+"""Tests of the small network for 28×28 images."""
 
 import torch
 

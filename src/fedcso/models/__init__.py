@@ -1,4 +1,4 @@
-"""Networks as plain `nn.Module`s, and what turns one into functions of its parameters."""
+"""Networks as plain `nn.Module`s, and `Functional`, which turns one into functions of its parameters."""
 
 from fedcso.models.functional import Functional
 

@@ -1,4 +1,4 @@
-"""An `nn.Module` as a pair of functions: a dict of parameters to start from, and the forward pass on one."""
+"""An `nn.Module` as two functions: one returns initial parameters, the other is the forward pass with given ones."""
 
 import copy
 import threading
@@ -12,18 +12,22 @@ from torch.nn.modules.dropout import _DropoutNd
 from fedcso.core.errors import FedcsoError
 
 Model = nn.Module | Callable[[], nn.Module]
-"""A network. A module is taken as it is: every run starts from its weights, whatever the seed, as fine-tuning a
-pretrained network needs. A function without arguments that builds a module (or a class of modules) is called anew for
-every run, after torch's generator has been seeded with the run's seed: every seed starts from new weights."""
+"""A network: a module, or a function without arguments (or a class) that builds one.
+
+With a module, every run starts from its weights, whatever the seed, as fine-tuning requires. A function is called for
+every run, after torch's generator has been seeded with the run's seed, so every seed starts from new weights.
+"""
 
 
 class Functional:
-    """`init(rng)` gives parameters, `apply(parameters, *inputs)` the output; the module itself is left alone.
+    """A network as functions of its parameters: `init(rng)` and `apply(parameters, *inputs)`.
 
-    `model` says where the parameters come from: a module keeps its weights, a function builds new ones by seed.
+    `model` decides where the parameters come from: a module provides its weights, a function builds new ones for each
+    seed. The module itself is never changed.
 
-    Batch norm must use batch statistics (`track_running_stats=False`): running ones would be a second,
-    hidden state that neither averages nor travels. Dropout is refused too: its randomness is nobody's.
+    Layers with running statistics are refused, because these would be a hidden state that is neither averaged nor sent;
+    batch norm needs `track_running_stats=False`. Active dropout is refused too, because its random numbers would not
+    come from a client's stream.
     """
 
     def __init__(self, model: Model):
@@ -32,19 +36,19 @@ class Functional:
         for name, part in self.module.named_modules():
             if getattr(part, "track_running_stats", False):
                 raise FedcsoError(
-                    f"layer {name!r} keeps running statistics, a state that clients would not share; build "
-                    "it with track_running_stats=False, or use GroupNorm or LayerNorm"
+                    f"layer {name!r} keeps running statistics, which clients would not share; "
+                    "build it with track_running_stats=False, or use GroupNorm or LayerNorm"
                 )
             if isinstance(part, _DropoutNd) and part.p > 0 and part.training:
                 raise FedcsoError(
-                    f"layer {name!r} draws random numbers of its own, which belong to no client's stream, so that no "
-                    "run could be repeated; leave dropout out, or set it to eval()"
+                    f"layer {name!r} is dropout, whose random numbers don't come from a client's stream, so runs would "
+                    "not be reproducible; remove the layer, or switch it off with eval()"
                 )
-        # functional_call swaps parameters inside the module while it runs: every thread needs its own.
+        # functional_call replaces the module's parameters while it runs, so every thread needs its own copy.
         self._copies = threading.local()
 
     def __getstate__(self) -> Model:
-        return self._model  # the threads' copies neither can nor need be pickled
+        return self._model  # the copies of the threads can't be pickled, and are made when needed
 
     def __setstate__(self, model: Model) -> None:
         self.__init__(model)  # type: ignore[misc]
@@ -55,7 +59,7 @@ class Functional:
         return {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
 
     def apply(self, parameters: dict[str, torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
-        """The module's output with these parameters."""
+        """Return the module's output with these parameters."""
         if not hasattr(self._copies, "module"):
             self._copies.module = copy.deepcopy(self.module)
         laid_out = {name: _channels_last(value) for name, value in parameters.items()}
@@ -63,7 +67,7 @@ class Functional:
         return output
 
     def _build(self, seed: int) -> nn.Module:
-        """Return the module as it is, or a new one with the random numbers of this seed."""
+        """Return the given module, or a new one built with this seed."""
         if isinstance(self._model, nn.Module):
             return self._model
         with torch.random.fork_rng(devices=[]):
@@ -77,12 +81,12 @@ class Functional:
 
 
 def _channels_last(weight: torch.Tensor) -> torch.Tensor:
-    """Kernels of 2-d convolutions with channels last in memory, which CPUs compute faster with.
+    """Return kernels of 2-d convolutions with channels last in memory, which is faster on CPUs, and others unchanged.
 
-    By permuting, which `vmap` understands, and at every use, so that no result depends on how a tensor
-    happened to be stored. The images follow the kernels' layout by themselves.
+    This permutes, because `vmap` supports that, and happens at every use, so that no result depends on how a tensor
+    was stored before. Torch then uses the kernels' layout for the images too.
     """
     if weight.ndim != 4:
         return weight
-    # `clone`, not `contiguous`: one channel counts as contiguous either way, and nothing would be done.
+    # `clone`, not `contiguous`: with one channel a tensor is contiguous in both layouts, and would not be copied.
     return weight.permute(0, 2, 3, 1).clone(memory_format=torch.contiguous_format).permute(0, 3, 1, 2)

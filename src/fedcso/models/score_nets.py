@@ -3,8 +3,8 @@
 Those for pictures are the ones of the authors' related work on decentralised AUPRC: two convolutions for MNIST, three
 for CIFAR-10, each pooled, then fully connected layers.
 
-The six layers of the latter need a start that keeps the signal's size: with torch's own initialisation it shrinks from
-layer to layer, and a method spends hundreds of steps on making the last layer see anything at all.
+The six layers for CIFAR-10 need an initialisation that keeps the scale of the signal: with torch's default it shrinks
+from layer to layer, and training spends hundreds of steps before the last layer receives a useful signal.
 """
 
 from collections.abc import Callable
@@ -19,19 +19,19 @@ HIDDEN = 32
 
 
 def linear(shape: torch.Size) -> nn.Module:
-    """A weighted sum of all inputs."""
+    """Return a network that is a weighted sum of all inputs."""
     return nn.Sequential(nn.Flatten(), nn.Linear(shape.numel(), 1))
 
 
 def mlp(shape: torch.Size) -> nn.Module:
-    """One hidden layer."""
+    """Return a network with one hidden layer."""
     return nn.Sequential(nn.Flatten(), nn.Linear(shape.numel(), HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1))
 
 
 def mnist(shape: torch.Size) -> nn.Module:
-    """conv5(1→20)-pool-conv5(20→50)-pool-fc 800-500-1."""
+    """Return the network conv5(1→20)-pool-conv5(20→50)-pool-fc 800-500-1."""
     _require(shape, (1, 28, 28), "mnist")
-    # Pooling before ReLU: they commute, and a quarter of the ReLUs is left.
+    # Pooling and ReLU commute; pooling first leaves a quarter of the ReLUs.
     return nn.Sequential(
         *(nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.ReLU()),
         *(nn.Conv2d(20, 50, 5), nn.MaxPool2d(2), nn.ReLU()),
@@ -40,29 +40,29 @@ def mnist(shape: torch.Size) -> nn.Module:
 
 
 class HeConv2d(nn.Conv2d):
-    """A convolution that starts as He et al. (2015) have it, for layers with ReLU."""
+    """A convolution with the initialisation of He et al. (2015), for layers followed by ReLU."""
 
     def reset_parameters(self) -> None:
-        """Variance 2/inputs, no bias."""
-        _he(self)
+        """Draw weights with variance 2/inputs, and set the bias to zero."""
+        _initialise_he(self)
 
 
 class HeLinear(nn.Linear):
-    """A fully connected layer that starts as He et al. (2015) have it."""
+    """A fully connected layer with the initialisation of He et al. (2015)."""
 
     def reset_parameters(self) -> None:
-        """Variance 2/inputs, no bias."""
-        _he(self)
+        """Draw weights with variance 2/inputs, and set the bias to zero."""
+        _initialise_he(self)
 
 
-def _he(layer: HeConv2d | HeLinear) -> None:
+def _initialise_he(layer: HeConv2d | HeLinear) -> None:
     nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
     if layer.bias is not None:
         nn.init.zeros_(layer.bias)
 
 
 def cifar(shape: torch.Size) -> nn.Module:
-    """conv3(3→16→32→64), each padded and pooled, fc 1024-512-64-1."""
+    """Return the network conv3(3→16→32→64), each padded and pooled, then fc 1024-512-64-1."""
     _require(shape, (3, 32, 32), "cifar")
     channels = (3, 16, 32, 64)
     blocks: list[nn.Module] = []
@@ -94,4 +94,4 @@ def net_for(name: str, shape: torch.Size) -> nn.Module:
 def _require(shape: torch.Size, wanted: tuple[int, ...], name: str) -> None:
     if tuple(shape) != wanted:
         has, needs = ("×".join(map(str, s)) for s in (shape, wanted))
-        raise InvalidValue("net", name, f"for inputs of {needs}, and these are {has}; take mlp, linear or auto")
+        raise InvalidValue("net", name, f"mlp, linear or auto for inputs of {has}; {name} needs {needs}")

@@ -1,4 +1,4 @@
-"""A small convolutional network for 28×28 images: what federated benchmarks usually train on MNIST."""
+"""A small convolutional network for 28×28 images, as federated benchmarks usually train on MNIST."""
 
 import torch
 import torch.nn.functional as F
@@ -6,7 +6,7 @@ from torch import nn
 
 
 class SmallCNN(nn.Module):
-    """conv5(1→32)-pool-conv5(32→64)-pool-fc 128-classes: 184,586 parameters for ten classes."""
+    """The network conv5(1→32)-pool-conv5(32→64)-pool-fc 128-classes, with 184,586 parameters for ten classes."""
 
     def __init__(self, classes: int = 10):
         super().__init__()
@@ -16,8 +16,8 @@ class SmallCNN(nn.Module):
         self.out = nn.Linear(128, classes)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Images (b, 1, 28, 28) to logits (b, classes)."""
-        # Pooling before ReLU: they commute, and a quarter of the ReLUs is left.
+        """Return logits (b, classes) for images (b, 1, 28, 28)."""
+        # Pooling and ReLU commute; pooling first leaves a quarter of the ReLUs.
         features = F.relu(F.max_pool2d(self.conv1(images), 2))
         features = F.relu(F.max_pool2d(self.conv2(features), 2))
         hidden: torch.Tensor = self.out(F.relu(self.hidden(features.flatten(1))))
