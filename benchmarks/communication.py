@@ -16,12 +16,14 @@ from fedcso.core.plan import Plan
 from fedcso.core.trace import Trace
 from fedcso.engines import run
 from fedcso.problems import PROBLEMS
-from fedcso.runs.specs import build
+from fedcso.runs.specs import SEND_U, parse_value
 
 TARGET = 0.9
 STEPS, QUICK_STEPS = 2000, 1000
 METHODS = ["FedAvg", "FCSG", "FCSG-M", "Acc-FCSG-M", "SCAFFOLD"]
 WAYS = ["full", "bfloat16", "inferred"]
+
+RATE = {"learning_rate": 0.05}
 
 
 def reached(trace: Trace) -> dict[str, Any] | None:
@@ -38,10 +40,9 @@ def main(quick: bool = False) -> None:
     for q in (10, 50) if quick else (1, 10, 50):
         for name in METHODS:
             for way in WAYS if name in ("FCSG-M", "Acc-FCSG-M") else WAYS[:1]:
-                options = {"learning_rate": 0.05} | ({"send_u": way} if way != "full" else {})
                 rounds = (QUICK_STEPS if quick else STEPS) // q
                 plan = Plan(rounds, q, inner_batch=10, evaluate_every=max(1, rounds // 100))
-                trace = run(build(ALGORITHMS[name], options), task, plan)
+                trace = run(ALGORITHMS[name](**RATE), task, plan, codec=parse_value(SEND_U, way))
                 costs, met = trace.costs, reached(trace)
                 row = {
                     "method": name,

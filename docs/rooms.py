@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "fedcso"
 FLOORS = (
     ("core",),
     ("models", "datasets"),
-    ("algorithms", "problems", "estimators"),
+    ("algorithms", "codecs", "problems", "estimators"),
     ("theory",),
     ("engines",),
     ("runs",),

@@ -25,6 +25,7 @@ from fedcso.algorithms import (
     Scaffold,
 )
 from fedcso.core.algorithm import Algorithm
+from fedcso.core.codec import Codec, full
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.estimator import Estimator
 from fedcso.core.judge import Judge
@@ -96,9 +97,9 @@ def _accepted(algorithm: Algorithm, case: Case) -> bool:
     return True
 
 
-def engines_for(algorithm: Algorithm) -> list[str]:
-    """The engines that can play a method."""
-    return [engine for engine in ENGINES if algorithm.stacks or engine != "stacked"]
+def engines_for(algorithm: Algorithm, codec: Codec = full) -> list[str]:
+    """The engines that can play a method whose messages are written by a codec."""
+    return [engine for engine in ENGINES if (algorithm.stacks and codec.stacks) or engine != "stacked"]
 
 
 def for_method(algorithm: Algorithm, case: Case, plan: Plan) -> tuple[Case, Plan]:

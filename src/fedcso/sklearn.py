@@ -22,7 +22,7 @@ from fedcso.engines import run
 from fedcso.models.score_nets import linear, mlp
 from fedcso.problems.auprc import AUPRC
 from fedcso.problems.scores import Scores
-from fedcso.runs.specs import algorithms
+from fedcso.runs.specs import methods
 
 ENOUGH = 1e-3
 """The least slope of the probabilities in the score: a higher score is never less probable."""
@@ -81,7 +81,7 @@ class FederatedAUPRCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         self.mean_, self.scale_ = rows.mean(0), np.maximum(rows.std(0), 1e-12)
         inputs, truth = self._inputs(rows), torch.from_numpy(positive.astype(np.int64))
         shares = [torch.from_numpy(np.flatnonzero(sites == site)) for site in np.unique(sites)]
-        (method,) = algorithms([self.algorithm], {"learning_rate": self.learning_rate}).values()
+        ((algorithm, codec),) = methods([self.algorithm], {"learning_rate": self.learning_rate}).values()
         plan = Plan(
             self.rounds,
             self.local_steps,
@@ -94,7 +94,8 @@ class FederatedAUPRCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         clients = [Examples(inputs[share], truth[share]) for share in shares]
         seed = int(check_random_state(self.random_state).randint(2**31))
         # In float64 from here on, so that a row's score does not depend on the rows beside it.
-        self.x_ = map_leaves(torch.Tensor.double, run(method, Task(self.problem_, clients), plan, seed).last)
+        trace = run(algorithm, Task(self.problem_, clients), plan, seed, codec=codec)
+        self.x_ = map_leaves(torch.Tensor.double, trace.last)
         scores = self._scores(inputs)
         calibration = LogisticRegression().fit(scores, positive)
         self.slope_ = max(float(calibration.coef_[0, 0]), ENOUGH)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fedcso.algorithms import BSGD, FCSG, FCSGM, SOX, AccFCSGM, FedAvg, LocalSCGD, LocalSCGDM, Scaffold
 from fedcso.core.errors import InvalidValue, NonFinite
 from fedcso.core.estimator import sample
-from fedcso.core.oracle import Oracle, shortened
+from fedcso.core.oracle import Cohort, Oracle, shortened
 from fedcso.core.plan import Plan
 from fedcso.core.problem import steps_of
 from fedcso.core.streams import stream
@@ -139,7 +139,7 @@ def test_in_a_cohort_each_client_and_setting_is_shortened_by_itself(grid):
     )
     clip = lengths.median().item()
     assert lengths.min() < clip < lengths.max()
-    together = Oracle.cohort(CASE.problem, grid, plain, clip=clip).grad(points, stack(batches()))
+    together = Cohort(CASE.problem, grid, plain, clip=clip).grad(points, stack(batches()))
     for g in range(grid):
         for n in range(4):
             alone = Oracle(CASE.problem, plain, clip=clip).grad(points[g, n], batches()[n])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fedcso.core.constants import Constants
 from fedcso.core.errors import InvalidValue
-from fedcso.core.oracle import Oracle
+from fedcso.core.oracle import Cohort
 from fedcso.core.streams import stream
 from fedcso.estimators.plain import plain
 from fedcso.problems import InvariantLogistic, NestedQuadratic
@@ -101,7 +101,7 @@ def test_estimates_vary_no_more_and_are_biased_no_more_than_stated(case, m):
         stated = case.problem.constants(x, case.clients, RADIUS)
         for client, data in enumerate(case.clients):
             batch = plain.draw(case.problem, data, stream(seed, client, m), draws, 1, m).batch
-            oracle = Oracle.cohort(case.problem, 1, plain)
+            oracle = Cohort(case.problem, 1, plain)
             gradients = oracle.grad(x.expand(1, draws, -1), batch)[0]
             error = 4 * gradients.std(0).norm() / draws**0.5
             assert gradients.square().sum(-1).mean() <= 1.1 * stated.variance

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fedcso.core.estimator import sample
-from fedcso.core.oracle import Oracle
+from fedcso.core.oracle import Cohort, Oracle
 from fedcso.core.problem import Batch, Problem, steps_of
 from fedcso.core.streams import stream
 from fedcso.core.tree import index, map_leaves, named_leaves, stack
@@ -130,7 +130,7 @@ def monte_carlo_bias(problem: Problem, data, x, truth, estimator=plain, draws: i
     for m in sizes:
         batch = sample(problem, data, stream(11, 0, m), steps=draws, b=1, m=m)
         everywhere = x.expand(1, draws, *x.shape)
-        gradients = Oracle.cohort(problem, 1, estimator).grad(everywhere, batch)[0]
+        gradients = Cohort(problem, 1, estimator).grad(everywhere, batch)[0]
         means.append((gradients - truth).mean(0))
         errors.append(standard_error(gradients))
     return Bias(sizes, torch.stack(means), torch.stack(errors))
@@ -287,7 +287,7 @@ def test_a_cohort_answers_as_its_clients_would_alone(case, grid, estimator):
     batches = [one_batch(case, n) for n in clients]
     points = [[a_point(case, seed=10 * g + n) for n in clients] for g in range(grid)]
     x, batch = stack([stack(row) for row in points]), stack(batches)
-    cohort, alone = Oracle.cohort(case.problem, grid, estimator), Oracle(case.problem, estimator)
+    cohort, alone = Cohort(case.problem, grid, estimator), Oracle(case.problem, estimator)
 
     value, gradient = cohort.value_and_grad(x, batch)
     g_hat, chain = cohort.inner(x, batch)
@@ -314,7 +314,7 @@ def test_a_cohort_can_move_by_a_step_size_for_each_grid_point():
     case = nested_quadratic()
     step_sizes = torch.tensor([0.1, 0.2], dtype=torch.float64)
     x, direction = torch.zeros(2, 4, 3, dtype=torch.float64), torch.ones(2, 4, 3, dtype=torch.float64)
-    moved = Oracle.cohort(case.problem, 2, plain).move(x, direction, step_sizes)
+    moved = Cohort(case.problem, 2, plain).move(x, direction, step_sizes)
     assert_close(moved, -step_sizes.reshape(2, 1, 1).expand(2, 4, 3))
 
 

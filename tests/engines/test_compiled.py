@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from fedcso.algorithms import FCSG, FCSGM, AccFCSGM, LocalSCGD
+from fedcso.codecs import BFloat16, Inferred, Occasional
 from fedcso.core.errors import FedcsoError
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Problem
@@ -37,6 +38,15 @@ def test_they_equal_stacked_ones_setting_by_setting():
             assert torch.allclose(a.output, b.output, rtol=1e-12, atol=1e-12)
             assert a.costs == b.costs
             assert [row["train_loss"] for row in b.rows[1:]] == pytest.approx([row["train_loss"] for row in a.rows[1:]])
+
+
+@needs_compiler
+@pytest.mark.parametrize("codec", [BFloat16(), Occasional(2), Inferred()], ids=lambda one: type(one).__name__)
+def test_messages_are_written_by_the_codec(codec):
+    expected = run(FCSGM(0.1, 0.5), Task(PROBLEM, CLIENTS), PLAN, codec=codec, engine="stacked")
+    found = run(FCSGM(0.1, 0.5), Task(PROBLEM, CLIENTS), PLAN, codec=codec, engine="compiled")
+    assert torch.allclose(found.last, expected.last, rtol=1e-12, atol=1e-12)
+    assert found.costs == expected.costs
 
 
 @needs_compiler

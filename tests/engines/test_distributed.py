@@ -8,6 +8,8 @@ import pytest
 
 from fedcso import engines
 from fedcso.algorithms import FCSG, FCSGM
+from fedcso.codecs import BFloat16, Inferred, Int8, Occasional
+from fedcso.core.codec import full
 from fedcso.core.errors import FedcsoError, NonFinite
 from fedcso.core.judge import Judge
 from fedcso.core.metrics import ByClient
@@ -74,6 +76,21 @@ def test_ranks_may_be_idle(processes, tmp_path):
     assert on_ranks(processes, few_take_part, place=tmp_path) == [0] * processes, said(tmp_path)
 
 
+def every_codec_is_the_simulations():
+    """Also where a rank has no participant, or one of its clients comes back after a round without it."""
+    for codec in (BFloat16(), Int8(), Occasional(2), Inferred()):
+        for name in ("FCSG-M", "Acc-FCSG-M", "SOX"):
+            for participation in (1, 3):
+                plan = replace(PLAN, rounds=5, participation=participation)
+                expected = play("reference", SETTINGS[name], few_points(), plan, codec=codec)
+                assert_same_run(run(SETTINGS[name], few_points(), plan, codec=codec), expected)
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_every_codec_is_the_simulations(processes, tmp_path):
+    assert on_ranks(processes, every_codec_is_the_simulations, place=tmp_path) == [0] * processes, said(tmp_path)
+
+
 def evaluation_is_shared_out():
     case = rare_positives(AUPRC)
     case = replace(case, test=ByClient(case.test, [case.test, *case.clients]))
@@ -118,22 +135,25 @@ def test_a_client_that_breaks_is_named_by_every_rank(processes, tmp_path):
 # ------------------------------------------------------------------------------------- going on elsewhere
 
 
+TO_GO_ON = {"FCSG-M": Int8(), "Acc-FCSG-M": full, "STEM": Occasional(2), "SCAFFOLD": full}
+
+
 def snapshots_of(folder):
     """Every snapshot of some runs, saved by the leader; together they must be a simulation's."""
-    for name in ("FCSG-M", "Acc-FCSG-M", "SCAFFOLD"):
+    for name, codec in TO_GO_ON.items():
 
         def save(progress, name=name):
             checkpoint.save(folder / name / str(progress.done), progress.snapshot())
 
-        run(SETTINGS[name], nested_quadratic(clients=5), callbacks=[save])
+        run(SETTINGS[name], nested_quadratic(clients=5), codec=codec, callbacks=[save])
 
 
 def goes_on_from(folder):
-    for name in ("FCSG-M", "Acc-FCSG-M", "SCAFFOLD"):
-        whole = play("reference", SETTINGS[name], nested_quadratic(clients=5), PLAN)
+    for name, codec in TO_GO_ON.items():
+        whole = play("reference", SETTINGS[name], nested_quadratic(clients=5), PLAN, codec=codec)
         for done in (1, 2):
             start = None if ranks.follows() else checkpoint.newest(folder / name / str(done))
-            assert_same_run(run(SETTINGS[name], nested_quadratic(clients=5), start=start), whole)
+            assert_same_run(run(SETTINGS[name], nested_quadratic(clients=5), codec=codec, start=start), whole)
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 1), (1, 2), (2, 2)])

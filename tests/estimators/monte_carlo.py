@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 
 from fedcso.core.estimator import Estimator
-from fedcso.core.oracle import Oracle
+from fedcso.core.oracle import Cohort
 from fedcso.core.problem import Problem
 from fedcso.core.streams import stream
 from tests.helpers import nested_quadratic, standard_error
@@ -34,6 +34,6 @@ def estimates(
     """Draw many estimates; each draw is one client of a cohort, with one step."""
     data = CASE.clients[0] if data is None else data
     drawn = estimator.draw(problem, data, stream(3, b, m), draws, b, m)
-    gradients = Oracle.cohort(problem, 1, estimator).grad(x.expand(1, draws, *x.shape), drawn.batch)[0]
+    gradients = Cohort(problem, 1, estimator).grad(x.expand(1, draws, *x.shape), drawn.batch)[0]
     spread = float((gradients - gradients.mean(0)).square().sum(-1).mean())
     return Found(gradients.mean(0), standard_error(gradients), spread, drawn.costs.inner_samples / draws)

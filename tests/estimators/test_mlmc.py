@@ -111,7 +111,7 @@ def test_what_rt_mlmc_repeats_changes_neither_the_mean_nor_the_halves(seed, leve
 def test_one_batch_can_be_evaluated_at_two_points(estimator):
     """Variance reduction does this: once a batch is drawn, nothing is random any more."""
     oracle = Oracle(CASE.problem, estimator)
-    (batch,) = steps_of(oracle.draw(CASE.clients[0], stream(0, 0, 0), 1, 4, 8, "cpu"), 1)
+    (batch,) = steps_of(estimator.draw(CASE.problem, CASE.clients[0], stream(0, 0, 0), 1, 4, 8).batch, 1)
     assert_close(oracle.grad(X, batch), oracle.grad(X, batch), tolerance=0.0)
     near = gap(oracle.grad(X + 1e-7, batch), oracle.grad(X, batch))
     assert 0 < near < 1e-4
@@ -121,7 +121,7 @@ def test_one_batch_can_be_evaluated_at_two_points(estimator):
 def test_problems_with_shared_inner_batches_and_without_inner_samples_work(estimator):
     for case in (FINITE["auprc"], classification()):
         oracle = Oracle(case.problem, estimator)
-        (batch,) = steps_of(oracle.draw(case.clients[0], stream(0, 0, 0), 1, 3, 4, "cpu"), 1)
+        (batch,) = steps_of(estimator.draw(case.problem, case.clients[0], stream(0, 0, 0), 1, 3, 4).batch, 1)
         gradient = oracle.grad(case.problem.init(stream(0, 0, 0)), batch)
         assert all(torch.isfinite(leaf).all() for leaf in gradient.values())
 

@@ -14,10 +14,15 @@ pytest.importorskip("flwr", reason="needs Flower: pip install 'fedcso[flower]'")
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
+from fedcso.algorithms import FCSGM
+from fedcso.core.algorithm import Server
 from fedcso.core.costs import Costs
+from fedcso.core.plan import Plan
 from fedcso.core.streams import stream
 from fedcso.core.tree import named_leaves
-from fedcso.federation.acceptance import accepted
+from fedcso.engines.job import Job
+from fedcso.engines.server import open_round
+from fedcso.federation.acceptance import Expected, accepted
 from fedcso.federation.elsewhere import judge_elsewhere
 from fedcso.federation.exchange import Arrival
 from fedcso.federation.memory import Memory
@@ -26,8 +31,19 @@ from fedcso.federation.privacy import epsilon
 from fedcso.federation.wire import Unreadable, pack, size, unpack
 from fedcso.problems import PROBLEMS
 from fedcso.reports.export import as_onnx
+from tests.helpers import nested_quadratic
 
-TREE = {"shared": {"x": {"w": torch.randn(3, 2), "b": torch.tensor(1.5)}, "u": (torch.arange(3), torch.zeros(0))}}
+TREE = {
+    "shared": {
+        "x": {"w": torch.randn(3, 2), "b": torch.tensor(1.5)},
+        "u": (torch.arange(3), torch.zeros(0)),
+        "v": [
+            torch.randn(2, 3).to(torch.bfloat16),
+            torch.tensor(0.1, dtype=torch.bfloat16),
+            torch.ones(2).to(torch.int8),
+        ],
+    }
+}
 BEFORE = {"x": torch.zeros(4), "u": torch.zeros(4)}
 
 
@@ -66,7 +82,7 @@ def test_a_message_of_another_kind_is_unreadable_and_nothing_worse(tree):
 
 
 def answer(shared, **words):
-    said = {"costs": Costs().as_dict(), "train_loss": 1.0} | words
+    said = {"costs": Costs().as_dict(), "train_loss": 1.0, "seconds": 0.5} | words
     return Arrival(pack(said, {"shared": shared}), "", 1.0, 10, 10)
 
 
@@ -75,7 +91,8 @@ def both(value, length=4, dtype=torch.float32):
 
 
 def judged(*arrivals, before=BEFORE, outlier=1000.0):
-    replies, _, faults = accepted(dict(enumerate(arrivals)), before, outlier)
+    opened = open_round(Job(FCSGM(), nested_quadratic(), Plan()), Server(before), 0)
+    replies, _, faults = accepted(dict(enumerate(arrivals)), Expected(opened, False, outlier, seconds=10.0))
     return sorted(replies), faults
 
 
@@ -151,7 +168,7 @@ def test_the_coordinators_process_ends_when_no_one_listens_at_the_superlinks_por
         superlink.bind(("127.0.0.1", 0))
         if listening:
             superlink.listen(1000)
-        impatient = "import time, fedcso.engines.flower.watchdog as w; w.LOOK_SECONDS, w.GONE_SECONDS = 0.02, 0.1\n"
+        impatient = "import time, fedcso.federation.deploy.watchdog as w; w.LOOK_SECONDS, w.GONE_SECONDS = 0.02, 0.1\n"
         impatient += f"with w.watched({superlink.getsockname()[1]}): time.sleep(1)"
         assert subprocess.run([sys.executable, "-c", impatient], check=False).returncode == code
 

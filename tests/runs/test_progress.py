@@ -63,6 +63,17 @@ def test_a_resumed_unit_counts_only_what_it_did_itself(clock, capsys):
     assert f"{9 * PLAIN_SECONDS:.0f} s left" in capsys.readouterr().err
 
 
+def test_a_unit_first_seen_on_its_way_says_nothing_of_the_time_until_a_round_has_passed(clock, capsys):
+    """Who follows a run over real sites hears of it when its first round is done."""
+    lines = Lines()
+    clock.now += PLAIN_SECONDS
+    lines.update("A", 1, 6, "")
+    assert capsys.readouterr().err == "A: round 1/6  \n"
+    clock.now += PLAIN_SECONDS
+    lines.update("A", 2, 6, "")
+    assert capsys.readouterr().err == f"A: round 2/6    {4 * PLAIN_SECONDS:.0f} s left\n"
+
+
 def test_lines_go_to_standard_error(clock, capsys):
     Lines().update("A", 1, 1, "")
     captured = capsys.readouterr()

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from fedcso.algorithms import ALGORITHMS, FCSG, FCSGM
 from fedcso.cli.parser import normalised
+from fedcso.codecs import BFloat16, Inferred, Int8, Occasional
+from fedcso.core.codec import full
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
 from fedcso.core.schedules import Cosine, Exponential, InverseSqrt
 from fedcso.core.task import Task
@@ -115,8 +117,8 @@ def test_an_unknown_option_suggests_the_nearest():
 
 
 def test_common_settings_go_where_they_belong():
-    made = specs.algorithms(["FCSG", "FCSG-M(momentum=0.2)", "FCSG-M"], {"learning_rate": 0.3, "momentum": 0.7})
-    assert made == {
+    made = specs.methods(["FCSG", "FCSG-M(momentum=0.2)", "FCSG-M"], {"learning_rate": 0.3, "momentum": 0.7})
+    assert {name: method.algorithm for name, method in made.items()} == {
         "FCSG": FCSG(0.3),
         "FCSG-M(momentum=0.2)": FCSGM(0.3, 0.2),
         "FCSG-M": FCSGM(0.3, 0.7),
@@ -128,11 +130,49 @@ def test_a_method_with_all_its_settings_can_be_asked_for_again():
     spec = spec_of("fcsg-m(momentum=0.5)", algorithm)
     kind, options = specs.parse_algorithm(spec)
     assert kind(**options) == algorithm
+    assert specs.parse_algorithm(spec_of("FCSG-M", algorithm, Occasional(3)))[1]["send_u"] == Occasional(3)
 
 
 def test_settings_replace_common_and_own_ones():
     config = {"learning_rate": "0.3", "momentum": "0.7"}
     assert algorithm_of(config, "FCSG-M(momentum=0.2)", {"learning_rate": 0.9}) == FCSGM(0.9, 0.2)
+
+
+# ------------------------------------------------------------------------------------------- codecs
+
+WAYS = {
+    "full": full,
+    "bfloat16": BFloat16(),
+    "'int8'": Int8(),
+    "every(3)": Occasional(3),
+    " every( 3 ) ": Occasional(3),
+    "inferred": Inferred(),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_way_to_send_u_is_a_codec_and_spelt_as_it_was_asked_for(way):
+    codec = specs.parse_value("send_u", way)
+    assert codec == WAYS[way]
+    assert specs.spell(codec) == way.replace(" ", "").strip("'")
+
+
+@pytest.mark.parametrize("way", ["int4", "every", "every(0)", "every(x)", "every(1, 2)", "every(2)(3)", "", "3", "a.b"])
+def test_an_unknown_way_is_refused(way):
+    with pytest.raises(InvalidValue, match="send_u"):
+        specs.parse_value("send_u", way)
+
+
+def test_a_way_goes_to_methods_that_share_u():
+    made = specs.methods(["FCSG", "FCSG-M", "FCSG-M(send_u=every(2))", "Local-SCGDM", "SCAFFOLD"], {"send_u": Int8()})
+    assert [method.codec for method in made.values()] == [full, Int8(), Occasional(2), Int8(), full]
+
+
+def test_a_method_without_u_is_told_so():
+    with pytest.raises(InvalidValue, match=r"send_u = 'int8' .* FCSG shares no u"):
+        specs.methods(["FCSG(send_u=int8)"], {})
+    with pytest.raises(InvalidValue, match=r"send_u = 'int8' .* none of FCSG, SCAFFOLD has it"):
+        specs.methods(["FCSG", "SCAFFOLD"], {"send_u": Int8()})
 
 
 # ------------------------------------------------------------------------------------------- tasks

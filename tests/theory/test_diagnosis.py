@@ -8,7 +8,7 @@ import torch
 from fedcso import diagnose
 from fedcso.core.costs import Costs
 from fedcso.core.errors import FedcsoError, InvalidValue
-from fedcso.core.oracle import Oracle
+from fedcso.core.oracle import Cohort
 from fedcso.core.streams import stream
 from fedcso.core.tree import norm
 from fedcso.estimators.plain import plain
@@ -34,7 +34,7 @@ def true_noise(problem, clients, x, m: int, draws: int = 200_000) -> float:
     for data in clients:
         batch = plain.draw(problem, data, stream(99, 0, m), draws // len(clients), 1, m).batch
         rows = batch.eta.shape[0]
-        gradients = Oracle.cohort(problem, 1, plain).grad(x.expand(1, rows, *x.shape), batch)[0]
+        gradients = Cohort(problem, 1, plain).grad(x.expand(1, rows, *x.shape), batch)[0]
         total += float((gradients - gradients.mean(0)).square().sum(-1).mean())
     return math.sqrt(total / len(clients))
 
@@ -61,7 +61,7 @@ def test_the_bias_of_a_smooth_f_without_a_formula_is_found():
     (source,) = problem.clients(1)
     x = torch.tensor([2.0, -1.0], dtype=torch.float64)
     batch = plain.draw(problem, source, stream(1, 0, 0), 400_000, 1, 4).batch
-    mean = Oracle.cohort(problem, 1, plain).grad(x.expand(1, 400_000, 2), batch)[0].mean(0)
+    mean = Cohort(problem, 1, plain).grad(x.expand(1, 400_000, 2), batch)[0].mean(0)
     truth = float((mean - problem.exact(x, [source], [1.0])[1]).norm())
     found = diagnose(problem, x, [source], [1, 4, 16], samples=4000)
     assert contains(found.sizes[1].bias, truth, times=2)

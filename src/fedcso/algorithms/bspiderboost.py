@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fedcso.core.algorithm import Algorithm, Schedule, State, at
+from fedcso.core.algorithm import Algorithm, Schedule, Server, State, at
 from fedcso.core.errors import require_count, require_positive
 from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan, require_single_machine
@@ -49,9 +49,9 @@ class BSpiderBoost(Algorithm):
         """B' at the start of a period, else b."""
         return self.large_batch if t % self.period == 0 else plan.outer_batch
 
-    def init(self, x: Tree) -> dict[str, Tree]:
+    def init(self, x: Tree) -> Server:
         """u is set afresh at t = 0."""
-        return {"x": x, "u": zeros_like(x)}
+        return Server({"x": x, "u": zeros_like(x)})
 
     def receive(self, shared: dict[str, Tree], local: dict[str, Tree] | None) -> State:
         """The previous iterate is the machine's own."""

@@ -11,7 +11,7 @@ Reference: Wu et al., Federated Conditional Stochastic Optimization, NeurIPS 202
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcso.core.algorithm import Algorithm, Schedule, State, at
+from fedcso.core.algorithm import Algorithm, Schedule, Server, State, at
 from fedcso.core.errors import require_fraction, require_positive
 from fedcso.core.oracle import Oracle
 from fedcso.core.problem import Batch
@@ -34,9 +34,9 @@ class FCSGM(Algorithm):
         require_positive("learning_rate", self.learning_rate)
         require_fraction("momentum", self.momentum)
 
-    def init(self, x: Tree) -> dict[str, Tree]:
+    def init(self, x: Tree) -> Server:
         """u_0 is never used: step 0 sets u_1 afresh."""
-        return {"x": x, "u": zeros_like(x)}
+        return Server({"x": x, "u": zeros_like(x)})
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
         """Lines 12–13 and 15 (line 2 at t = 0), then lines 5–11 of the next iteration."""

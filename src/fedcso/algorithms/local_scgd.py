@@ -15,7 +15,7 @@ Li, Huang, On the Convergence of Local Stochastic Compositional Gradient Descent
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcso.core.algorithm import Algorithm, Schedule, State, at
+from fedcso.core.algorithm import Algorithm, Schedule, Server, State, at
 from fedcso.core.errors import require_fraction, require_positive
 from fedcso.core.oracle import Oracle
 from fedcso.core.problem import Batch
@@ -37,9 +37,9 @@ class LocalSCGD(Algorithm):
         require_positive("learning_rate", self.learning_rate)
         require_fraction("tracking", self.tracking)
 
-    def init(self, x: Tree) -> dict[str, Tree]:
+    def init(self, x: Tree) -> Server:
         """There is no y yet; the first step makes it."""
-        return {"x": x, "y": ()}
+        return Server({"x": x, "y": ()})
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
         """Track, then descend."""

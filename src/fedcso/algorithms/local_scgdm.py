@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedcso.algorithms.local_scgd import track
-from fedcso.core.algorithm import Algorithm, Schedule, State, at
+from fedcso.core.algorithm import Algorithm, Schedule, Server, State, at
 from fedcso.core.errors import require_fraction, require_positive
 from fedcso.core.oracle import Oracle
 from fedcso.core.problem import Batch
@@ -39,9 +39,9 @@ class LocalSCGDM(Algorithm):
         require_fraction("tracking", self.tracking)
         require_fraction("momentum", self.momentum)
 
-    def init(self, x: Tree) -> dict[str, Tree]:
+    def init(self, x: Tree) -> Server:
         """There is no y yet; the first step makes it, and sets u_1 afresh."""
-        return {"x": x, "u": zeros_like(x), "y": ()}
+        return Server({"x": x, "u": zeros_like(x), "y": ()})
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
         """Track, average, descend."""

@@ -13,7 +13,7 @@ Reference: Karimireddy et al., SCAFFOLD: Stochastic Controlled Averaging for Fed
 
 from dataclasses import dataclass
 
-from fedcso.core.algorithm import Algorithm, Schedule, State, at
+from fedcso.core.algorithm import Algorithm, Schedule, Server, State, at
 from fedcso.core.errors import require_positive
 from fedcso.core.oracle import Oracle
 from fedcso.core.problem import Batch
@@ -32,9 +32,9 @@ class Scaffold(Algorithm):
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)
 
-    def init(self, x: Tree) -> dict[str, Tree]:
+    def init(self, x: Tree) -> Server:
         """c = 0."""
-        return {"x": x, "c": zeros_like(x)}
+        return Server({"x": x, "c": zeros_like(x)})
 
     def receive(self, shared: dict[str, Tree], local: dict[str, Tree] | None) -> State:
         """c_n = 0 at first; x_start is remembered for the round's end."""
@@ -56,6 +56,6 @@ class Scaffold(Algorithm):
         reported = add_scaled(c, subtract(renewed, c_n), 1.0)
         return State({"x": x, "c": reported}, {"c_n": renewed})
 
-    def aggregate(self, before: dict[str, Tree], mean: dict[str, Tree], fraction: Weight) -> dict[str, Tree]:
+    def aggregate(self, server: Server, mean: dict[str, Tree], fraction: Weight) -> Server:
         """c moves by the mean change, scaled by the share of clients that took part."""
-        return {"x": mean["x"], "c": mix(before["c"], mean["c"], fraction)}
+        return Server({"x": mean["x"], "c": mix(server.shared["c"], mean["c"], fraction)}, server.kept)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from fedcso.core.algorithm import Algorithm, Schedule, State, at
+from fedcso.core.algorithm import Algorithm, Schedule, Server, State, at
 from fedcso.core.errors import FedcsoError, require_fraction, require_positive
 from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
@@ -51,9 +51,9 @@ class SOX(Algorithm):
         """Finitely many ξ, and room for a state of each."""
         require_room_for_each(problem, clients)
 
-    def init(self, x: Tree) -> dict[str, Tree]:
+    def init(self, x: Tree) -> Server:
         """u is set by the first step."""
-        return {"x": x, "u": zeros_like(x)}
+        return Server({"x": x, "u": zeros_like(x)})
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
         """Track each ξ's own value, average, descend."""

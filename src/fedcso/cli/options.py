@@ -15,7 +15,7 @@ from fedcso.engines import ENGINES
 from fedcso.estimators import ESTIMATORS
 from fedcso.runs.config import HYPER, MAIN, Config, as_list, check, seeds
 from fedcso.runs.folder import read_yaml
-from fedcso.runs.specs import TaskMaker, hyper_parameters, task_maker
+from fedcso.runs.specs import CODEC_NAMES, SEND_U, TaskMaker, hyper_parameters, task_maker
 from fedcso.runs.tracking import TRACKERS
 
 
@@ -97,6 +97,9 @@ def _add_options(parser: Parser, command: str, problem: str, maker: TaskMaker) -
     for name in HYPER:
         owners = [known for known, kind in ALGORITHMS.items() if name in hyper_parameters(kind)]
         group.add_argument(f"--{name}", type=float | int | str, metavar="VALUE", help=f"of {', '.join(owners)}")
+    group.add_argument(
+        f"--{SEND_U}", type=str, metavar="HOW", help=f"how u travels, of methods that share it: {CODEC_NAMES}"
+    )
     parser.add_class_arguments(Plan, as_group=True)
     parser.set_defaults(plan_defaults(maker))
     try:

@@ -18,7 +18,7 @@ Schedule = float | torch.Tensor | Callable[[int], float]
 
 
 class State(NamedTuple):
-    """What a client holds: `shared` is averaged over clients and travels, `local` never leaves it.
+    """What a client holds: `shared` is combined over clients and travels, `local` never leaves it.
 
     That is all a network must know: messages, averaging and communication costs follow from it.
     """
@@ -27,19 +27,27 @@ class State(NamedTuple):
     local: dict[str, Tree] = {}  # noqa: RUF012 - a NamedTuple's default, never changed in place
 
 
+class Server(NamedTuple):
+    """What the server holds: `shared` travels to the clients, `kept` never leaves it (moments of an optimiser, say)."""
+
+    shared: dict[str, Tree]
+    kept: dict[str, Tree] = {}  # noqa: RUF012 - a NamedTuple's default, never changed in place
+
+
 class Algorithm(ABC):
     """A federated method: a frozen dataclass of hyper-parameters with the five moments of a round.
 
-        server    shared = init(x_0)
-        client    state  = receive(shared, local)         a message comes in
+        server    server = init(x_0)
+        client    state  = receive(server.shared, local)  a message comes in
         client    state  = step(state, oracle, batch, t)  q times: estimate, then move
         client    state  = send(state, steps)             state.shared goes out
-        server    shared = aggregate(before, mean, fraction)
+        server    server = aggregate(server, mean, fraction)
 
     Only `step` has to be written; `init` too where more than x is shared. Code is elementwise
     arithmetic on pytrees (`fedcso.core.tree`) plus questions to the oracle, so that the same lines serve one
     client, or a whole grid of settings times clients whose leaves are stacked along leading axes.
     The step t counts from 0 over the whole run; the batch at t = 0 is the initial one of size B.
+    How `shared` becomes a message and back is not the method's business: see `fedcso.core.codec`.
     """
 
     durable: ClassVar[bool] = True
@@ -55,9 +63,9 @@ class Algorithm(ABC):
     steady: ClassVar[bool] = False
     """True if a step with constant settings depends on t only by whether t = 0: then steps can be compiled once."""
 
-    def init(self, x: Tree) -> dict[str, Tree]:
-        """What the server sends first."""
-        return {"x": x}
+    def init(self, x: Tree) -> Server:
+        """Return what the server starts with; x may be any pytree."""
+        return Server({"x": x})
 
     def receive(self, shared: dict[str, Tree], local: dict[str, Tree] | None) -> State:
         """A client takes up the server's message; `local` is None if it has none yet or any more."""
@@ -71,20 +79,9 @@ class Algorithm(ABC):
         """What is done after the round's last step (its steps are given), before `shared` travels."""
         return state
 
-    def aggregate(self, before: dict[str, Tree], mean: dict[str, Tree], fraction: Weight) -> dict[str, Tree]:
-        """The server's next message, from its last and the mean of what a fraction of the clients sent."""
-        return mean
-
-    def uplink(self, shared: dict[str, Tree]) -> Tree:
-        """What of a client's `shared` really travels; the server can make the rest of it."""
-        return shared
-
-    def downlink(self, shared: dict[str, Tree], informed: bool, steps: range) -> Tree:
-        """What of the server's `shared` really travels before the round of these steps.
-
-        A client is informed that had the message of the round before, and sees what became of it.
-        """
-        return shared
+    def aggregate(self, server: Server, mean: dict[str, Tree], fraction: Weight) -> Server:
+        """Return the server's next state, from its last and the mean of what a fraction of the clients sent."""
+        return Server(mean, server.kept)
 
     def outer_batch(self, t: int, plan: Plan) -> int:
         """How many outer samples step t needs: B at the start, b later."""
@@ -111,9 +108,6 @@ def grid(algorithms: Sequence[Algorithm]) -> Algorithm:
     for field in fields(first):  # type: ignore[arg-type]  # algorithms are dataclasses
         values = [getattr(a, field.name) for a in algorithms]
         if all(value == values[0] for value in values):
-            continue
-        if all(isinstance(value, Algorithm) for value in values):
-            stacked[field.name] = grid(values)
             continue
         if field.type is int or any(isinstance(value, torch.Tensor) for value in values):
             raise InvalidValue(field.name, values, "the same in all settings of a grid (only reals may vary)")

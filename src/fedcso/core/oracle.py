@@ -1,15 +1,15 @@
 """The oracle through which algorithms see a problem: gradient estimates on samples that were drawn before."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch.func import vmap
 
 from fedcso.core.costs import Costs
 from fedcso.core.estimator import Estimator
-from fedcso.core.problem import Batch, FiniteOuter, Problem
-from fedcso.core.tree import Tree, Weight, add_scaled, leaves, map_leaves, norm, to_device, unflatten_like
+from fedcso.core.problem import Batch, Problem
+from fedcso.core.tree import Tree, Weight, add_scaled, leaves, map_leaves, norm, unflatten_like
 
 Watch = Callable[[torch.Tensor, Tree], None]
 """Shown every loss and gradient that an oracle computes."""
@@ -23,47 +23,33 @@ class Oracle:
     """What an algorithm may ask: the gradient estimate at a point, on samples that were drawn before.
 
     Drawing is separate from evaluating, because variance reduction needs ONE batch at TWO points.
-    An oracle answers for a single client, or, made by `Oracle.cohort`, for many at once: then every
-    leaf of x has leading axes (grid point, client), every leaf of a batch the axis (client), and all
-    answers come from one automatic differentiation of the summed losses, each of which depends on
-    its own x alone. An algorithm can't tell the difference.
+    An oracle answers for a single client, a `Cohort` for many at once; an algorithm can't tell the difference.
     """
 
-    def __init__(self, problem: Problem, estimator: Estimator, watch: Watch = _nothing, clip: float = 0.0):
+    lead: ClassVar[int] = 0
+    """How many axes stand before those of a single client's x."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        estimator: Estimator,
+        watch: Watch = _nothing,
+        clip: float = 0.0,
+        outer_count: int | None = None,
+    ):
         self.problem = problem
         self.estimator = estimator
         self.watch = watch
         self.clip = clip
-        self.outer_count: int | None = None
+        self.outer_count = outer_count
         """How many different ξ there are where the samples come from, for methods with a state for each."""
-        self._drawn, self._gradients = Costs(), 0
+        self._gradients = 0
         self._formula = estimator.is_plain and problem.closed_form is not None
-        self._lead = 0
-        self._lift: Callable[..., Any] = lambda fn, takes_batch=True: fn
-
-    @classmethod
-    def cohort(
-        cls, problem: Problem, grid: int, estimator: Estimator, watch: Watch = _nothing, clip: float = 0.0
-    ) -> "Oracle":
-        """An oracle for leaves with leading axes (grid, clients)."""
-        oracle = cls(problem, estimator, watch, clip)
-        oracle._lead = 2
-        if not (problem.broadcasts and estimator.is_plain):
-            oracle._lift = _vmap_over_one_grid_point if grid == 1 else _vmap_over_grid
-        return oracle
-
-    def draw(self, data: Any, rng: torch.Generator, steps: int, b: int, m: int, device: str) -> Batch:
-        """Samples for several steps of one client, counted."""
-        drawn = self.estimator.draw(self.problem, data, rng, steps, b, m)
-        self._drawn += drawn.costs
-        self.outer_count = self.problem.outer_count(data) if isinstance(self.problem, FiniteOuter) else None
-        batch: Batch = to_device(drawn.batch, device)
-        return batch
 
     @property
     def costs(self) -> Costs:
-        """What was drawn and asked so far, counted for ONE client also in a cohort."""
-        return self._drawn + Costs(gradients=self._gradients)
+        """What was asked so far, counted for ONE client also in a cohort."""
+        return Costs(gradients=self._gradients)
 
     def count(self, gradients: int) -> None:
         """Count what was asked elsewhere, of an oracle like this one."""
@@ -100,7 +86,7 @@ class Oracle:
         g_hat = self._lift(lambda x, batch: self.problem.inner(x, batch.xi, batch.eta))(point, batch)
 
         def chain(y: Tree) -> Tree:
-            y = y if each else map_leaves(lambda value, like: value.unsqueeze(self._lead).expand_as(like), y, g_hat)
+            y = y if each else map_leaves(lambda value, like: value.unsqueeze(self.lead).expand_as(like), y, g_hat)
             tracked = _variable(y)
             losses = self._lift(lambda y, batch: self.problem.outer(y, batch.xi).mean(-1))(tracked, batch)
             downstream = _gradient(losses, tracked)
@@ -113,7 +99,7 @@ class Oracle:
             return self._accounted(losses.detach(), gradient, self._size(batch))
 
         found = map_leaves(torch.Tensor.detach, g_hat)
-        return found if each else map_leaves(lambda leaf: leaf.mean(self._lead), found), chain
+        return found if each else map_leaves(lambda leaf: leaf.mean(self.lead), found), chain
 
     def move(self, x: Tree, direction: Tree, step_size: Weight) -> Tree:
         """Π_X(x − α u)."""
@@ -136,12 +122,41 @@ class Oracle:
         return self.problem.closed_form(x, batch.xi, batch.eta)
 
     def _size(self, batch: Batch) -> int:
-        return int(leaves(batch.xi)[0].shape[1 if self._lead else 0])
+        """How many ξ each client has in a batch."""
+        return int(leaves(batch.xi)[0].shape[0])
+
+    def _lift(self, fn: Callable[..., Any], takes_batch: bool = True) -> Callable[..., Any]:
+        """A function of one client's x (and batch) as one of what this oracle is asked about."""
+        return fn
 
     def _accounted(self, losses: torch.Tensor, gradient: Tree, count: int) -> Tree:
         self.count(count)
         self.watch(losses, gradient)
-        return shortened(gradient, self.clip, self._lead) if self.clip else gradient
+        return shortened(gradient, self.clip, self.lead) if self.clip else gradient
+
+
+class Cohort(Oracle):
+    """An oracle for many clients at once, each with an x of its own, for every setting of a grid.
+
+    Every leaf of x has leading axes (grid point, client), every leaf of a batch the axis (client): all grid points see
+    the same samples. All answers come from one automatic differentiation of the summed losses, each of which depends
+    on its own x alone.
+    """
+
+    lead: ClassVar[int] = 2
+
+    def __init__(self, problem: Problem, grid: int, estimator: Estimator, watch: Watch = _nothing, clip: float = 0.0):
+        super().__init__(problem, estimator, watch, clip)
+        self.grid = grid
+        self._broadcasts = problem.broadcasts and estimator.is_plain
+
+    def _size(self, batch: Batch) -> int:
+        return int(leaves(batch.xi)[0].shape[1])
+
+    def _lift(self, fn: Callable[..., Any], takes_batch: bool = True) -> Callable[..., Any]:
+        if self._broadcasts:
+            return fn
+        return _vmap_over_one_grid_point(fn) if self.grid == 1 else _vmap_over_grid(fn, takes_batch)
 
 
 def shortened(gradient: Tree, longest: float, lead: int = 0) -> Tree:
@@ -163,12 +178,11 @@ def _gradient(values: torch.Tensor, point: Tree) -> Tree:
     return unflatten_like(point, torch.autograd.grad(values, leaves(point), ones, materialize_grads=True))
 
 
-def _vmap_over_grid(fn: Callable[..., Any], takes_batch: bool = True) -> Callable[..., Any]:
-    # All grid points see the same samples: the batch has no grid axis.
+def _vmap_over_grid(fn: Callable[..., Any], takes_batch: bool) -> Callable[..., Any]:
     return vmap(vmap(fn), in_dims=(0, None) if takes_batch else 0)
 
 
-def _vmap_over_one_grid_point(fn: Callable[..., Any], takes_batch: bool = True) -> Callable[..., Any]:
+def _vmap_over_one_grid_point(fn: Callable[..., Any]) -> Callable[..., Any]:
     over_clients = vmap(fn)
 
     def lifted(x: Tree, *batch: Batch) -> Tree:

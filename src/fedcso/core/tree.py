@@ -68,10 +68,15 @@ def index(tree: Tree, where: Any) -> Tree:
 
 def split(tree: Tree, shape: tuple[int, ...]) -> list[Tree]:
     """The trees of which a stacked one consists, for each index of its leading axes, in order."""
-    flat = [leaf.flatten(0, len(shape) - 1).unbind() for leaf in leaves(tree)]
-    if not flat:
+    if not shape or not leaves(tree):
         return [tree] * math.prod(shape)
+    flat = [leaf.flatten(0, len(shape) - 1).unbind() for leaf in leaves(tree)]
     return [unflatten_like(tree, parts) for parts in zip(*flat, strict=True)]
+
+
+def without(tree: dict[str, Tree], name: str) -> dict[str, Tree]:
+    """The tree but for one of its parts."""
+    return {key: part for key, part in tree.items() if key != name}
 
 
 def zeros_like(tree: Tree) -> Tree:

@@ -1,18 +1,18 @@
 """One round at one client: what happens between two messages."""
 
-from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
+from fedcso.core.codec import Memory, Message
 from fedcso.core.costs import Costs
 from fedcso.core.errors import NonFinite
 from fedcso.core.oracle import Oracle
-from fedcso.core.problem import steps_of
+from fedcso.core.problem import FiniteOuter, steps_of
 from fedcso.core.streams import stream
-from fedcso.core.tree import Tree, is_finite, named_leaves
-from fedcso.engines.job import Job
+from fedcso.core.tree import Tree, is_finite, named_leaves, nbytes, to_device
+from fedcso.engines.work import Work
 
 DRAW_AHEAD = 64
 """Steps whose samples are drawn together: fewer, larger calls of the generator. Part of what defines
@@ -26,10 +26,10 @@ class Portion(NamedTuple):
     outer_batch: int
 
 
-def portions(job: Job, round: int) -> list[Portion]:
+def portions(work: Work, round: int) -> list[Portion]:
     """A round's steps in portions of equal batch size."""
     result = []
-    by_size = groupby(job.plan.steps(round), key=lambda t: job.algorithm.outer_batch(t, job.plan))
+    by_size = groupby(work.plan.steps(round), key=lambda t: work.algorithm.outer_batch(t, work.plan))
     for size, group in by_size:
         steps = list(group)
         for first in range(0, len(steps), DRAW_AHEAD):
@@ -38,26 +38,30 @@ def portions(job: Job, round: int) -> list[Portion]:
     return result
 
 
-@dataclass
-class Reply:
-    """What a client has after a round: `shared` goes to the server, the rest stays or is reported."""
+class Client(NamedTuple):
+    """One client between two rounds: its data, and what it has of its own."""
 
-    shared: dict[str, Tree]
+    number: int
+    data: Any
+    local: dict[str, Tree] | None = None
+    """The method's local state; None if there is none yet or any more."""
+    memory: Memory | None = None
+    """The codec's; None if there is none yet or any more."""
+
+
+class Reply(NamedTuple):
+    """What a client has after a round: the message goes to the server, local state and memory stay."""
+
+    message: Message
     local: dict[str, Tree]
+    memory: Memory
     costs: Costs
     train_loss: float
     output: Tree | None
 
 
-def local_round(
-    job: Job,
-    client: int,
-    round: int,
-    shared: dict[str, Tree],
-    local: dict[str, Tree] | None,
-    output_step: int = -1,
-) -> Reply:
-    """q local steps of one client. Raises `NonFinite` naming the first quantity that breaks.
+def local_round(work: Work, client: Client, round: int, message: Message, output_step: int = -1) -> Reply:
+    """Carry out q local steps of one client; raise `NonFinite`, naming the first quantity that breaks.
 
     The client's model after `output_step` is kept if that step is in this round.
     """
@@ -65,7 +69,7 @@ def local_round(
     t = -1
 
     def stop(quantity: str) -> NonFinite:
-        return NonFinite(quantity, client, round, t, job.seed)
+        return NonFinite(quantity, client.number, round, t, work.seed)
 
     def watch(loss: torch.Tensor, gradient: Tree) -> None:
         if not torch.isfinite(loss):
@@ -77,17 +81,22 @@ def local_round(
         if not is_finite(tree):
             raise stop(next(f"{quantity} {name}".rstrip() for name, leaf in named_leaves(tree) if not is_finite(leaf)))
 
-    rng = stream(job.seed, client, round)
-    oracle = Oracle(job.problem, job.estimator, watch, job.plan.clip)
-    output = None
-    state = job.algorithm.receive(shared, local)
-    for portion in portions(job, round):
-        m = job.plan.inner_batch
-        batch = oracle.draw(job.clients[client], rng, len(portion.steps), portion.outer_batch, m, job.device)
-        for t, samples in zip(portion.steps, steps_of(batch, len(portion.steps)), strict=True):
-            state = job.algorithm.step(state, oracle, samples, t)
+    problem, plan, now = work.problem, work.plan, work.round(round)
+    count = problem.outer_count(client.data) if isinstance(problem, FiniteOuter) else None
+    oracle = Oracle(problem, work.estimator, watch, plan.clip, count)
+    rng = stream(work.seed, client.number, round)
+    output, costs = None, Costs()
+    shared, memory = work.codec.receive(message, client.memory, now)
+    state = work.algorithm.receive(shared, client.local)
+    for steps, b in portions(work, round):
+        drawn = work.estimator.draw(problem, client.data, rng, len(steps), b, plan.inner_batch)
+        costs += drawn.costs
+        for t, samples in zip(steps, steps_of(to_device(drawn.batch, work.device), len(steps)), strict=True):
+            state = work.algorithm.step(state, oracle, samples, t)
             if t == output_step:
                 output = state.shared["x"]
-    state = job.algorithm.send(state, job.plan.steps(round))
-    _check("update of", state.shared)
-    return Reply(state.shared, state.local, oracle.costs, float(torch.stack(losses).mean()), output)
+    state = work.algorithm.send(state, now.steps)
+    answer, memory = work.codec.reply(state.shared, memory, now)
+    _check("update of", work.codec.read(answer))
+    costs += oracle.costs + Costs(bytes_up=nbytes(answer))
+    return Reply(answer, state.local, memory, costs, float(torch.stack(losses).mean()), output)

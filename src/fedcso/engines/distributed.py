@@ -7,14 +7,15 @@ simulation's but for the order of additions, whatever R is.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from fedcso.core.algorithm import Algorithm
+from fedcso.core.codec import Message
 from fedcso.core.costs import Costs
 from fedcso.core.errors import FedcsoError, NonFinite
 from fedcso.core.metrics import ByClient, at_clients, evaluate, mean_over_clients
@@ -22,12 +23,13 @@ from fedcso.core.packing import pack, unpack
 from fedcso.core.tree import Tree, leaves, unflatten_like, zeros_like
 from fedcso.core.workers import cores, pool
 from fedcso.engines import ranks
+from fedcso.engines.client import Reply
 from fedcso.engines.engine import Engine, only_one
 from fedcso.engines.job import Job
-from fedcso.engines.local_states import LocalStates
+from fedcso.engines.local_states import MEMORY, LocalStates, no_states
 from fedcso.engines.loop import Callback, Progress, Rounds
 from fedcso.engines.reference import ClientByClient
-from fedcso.engines.server import Report, communication, no_one_left
+from fedcso.engines.server import Gathered, Outcome, fatal
 from fedcso.engines.snapshot import Snapshot, from_bytes, to_bytes
 
 GO_ON, GIVE_STATE, STOP = "go on", "give state", "stop"
@@ -45,39 +47,36 @@ class OverRanks(ClientByClient):
         """The rank to which a client belongs."""
         return client % ranks.size()
 
-    def play(self, round: int) -> list[Report | FedcsoError]:
-        """The local rounds of the rank's own clients; then all ranks together do what the server does."""
-        job, participants = self.job, self.job.participants(round)
-        replies, broken = self.local_rounds([n for n in participants if self.owner(n) == ranks.rank()], round)
-        weights = job.weights(list(replies))
+    def own(self, participants: list[int]) -> list[int]:
+        """Return the participants that belong to this rank."""
+        return [n for n in participants if self.owner(n) == ranks.rank()]
+
+    def gather(
+        self, round: int, participants: list[int], replies: dict[int, Reply], broken: Sequence[NonFinite]
+    ) -> Gathered | FedcsoError:
+        """Return what the round gave on all ranks together, or why the run can't go on."""
+        job, weights = self.job, self.job.weights(list(replies))
         loss = sum(weight * reply.train_loss for weight, reply in zip(weights, replies.values(), strict=True))
         spent = sum((reply.costs for reply in replies.values()), Costs())
-        counts = [spent.outer_samples, spent.inner_samples, spent.gradients]
-        rows = ranks.table([len(replies), len(broken), sum(weights), loss, *counts])
-        present, missing, total, loss, *counts = (sum(column) for column in zip(*rows, strict=True))
-        if missing:
-            broken = _gathered(broken)
-            if job.plan.on_nonfinite == "stop":
-                return [broken[0]]
-        if not present:
-            return [no_one_left(round, broken)]
-
-        sends = [{"shared": r.shared, "output": [] if r.output is None else [r.output]} for r in replies.values()]
-        mean = _mean(sends, weights, total, [bool(row[0]) for row in rows], job.device)
-        before = self.shared
-        self.shared = job.algorithm.aggregate(before, mean["shared"], present / len(job.able))
-        self.remember(replies)
-        return [
-            Report(
-                shared=self.shared,
-                participants=participants,
-                dropped=broken,
-                costs=Costs(*(int(count) for count in counts))
-                + communication(job, round, before, mean["shared"], participants, int(present)),
-                train_loss=loss / total,
-                output=mean["output"][0] if mean["output"] else None,
-            )
-        ]
+        known = sum(client in self.held[MEMORY] for client in self.own(participants))
+        rows = ranks.table([len(replies), len(broken), known, sum(weights), loss, *spent.as_dict().values()])
+        present, missing, known, total, loss, *counts = (sum(column) for column in zip(*rows, strict=True))
+        broken = _gathered(broken) if missing else broken
+        if reason := fatal(job, round, int(present), broken):
+            return reason
+        has_some = [bool(row[0]) for row in rows]
+        messages = OnRanks([reply.message for reply in replies.values()], weights, total, has_some, job.device)
+        outputs = replace(messages, own=[reply.output for reply in replies.values()])
+        outcome = Outcome(
+            participants,
+            broken,
+            costs=Costs(*map(int, counts)),
+            train_loss=loss / total,
+            output=outputs.mean(lambda x: x) if self.output_step in job.plan.steps(round) else None,
+            receivers=len(participants),
+            known=int(known),
+        )
+        return Gathered(messages, present / len(job.able), [outcome])
 
     def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
         """The leader measures on the whole test data, while the others measure what each client would at home."""
@@ -108,7 +107,8 @@ class OverRanks(ClientByClient):
                 super().announce(progress, callbacks)
             return
         while (said := ranks.hear()) == GIVE_STATE:
-            _send_states(self.local, self.local, ranks.LEADER)
+            for states in self.held.values():
+                _send_states(states, states, ranks.LEADER)
         if said != GO_ON:
             raise Stopped("the first rank has stopped the run")
 
@@ -122,32 +122,38 @@ class OverRanks(ClientByClient):
         ranks.tell(GO_ON)
 
     def state(self) -> dict[str, Tree]:
-        """As any engine's: the followers, who wait after the round, send their clients' local states."""
+        """As any engine's: the followers, who wait after the round, send what their clients hold."""
         ranks.tell(GIVE_STATE)
-        everyone = LocalStates(self.job.device)
-        everyone.load(self.local.saved())
-        for source in range(1, ranks.size()):
-            _receive_states(everyone, source)
-        return {"shared": self.shared, "local": everyone.saved()}
+        everyone = no_states(self.job)
+        for name, states in everyone.items():
+            states.load(self.held[name].saved())
+            for source in range(1, ranks.size()):
+                _receive_states(states, source)
+        return super().state() | {name: states.saved() for name, states in everyone.items()}
 
     def agree_on(self, start: Snapshot | None) -> Snapshot | None:
-        """Return where the leader starts from; each rank gets the local states of its own clients."""
-        states = LocalStates(self.job.device)
+        """Return where the leader starts from; each rank gets what its own clients hold."""
+        held = no_states(self.job)
         if ranks.follows():
             if content := ranks.spread(b""):
                 start = from_bytes(content, self.job.device)
-                _receive_states(states, ranks.LEADER)
+                for states in held.values():
+                    _receive_states(states, ranks.LEADER)
         elif start is None:
             ranks.spread(b"")
         else:
-            everyone = LocalStates(self.job.device)
-            everyone.load(start.state["local"])
-            ranks.spread(to_bytes(start._replace(state=start.state | {"local": {}})))
-            for target in range(1, ranks.size()):
-                _send_states(everyone, [n for n in everyone if self.owner(n) == target], target)
-            own = {n: local for n, local in start.state["local"].items() if self.owner(int(n)) == ranks.LEADER}
-            states.load(own)
-        return start and start._replace(state=start.state | {"local": states.saved()})
+            ranks.spread(to_bytes(start._replace(state=start.state | {name: {} for name in held})))
+            for name, states in held.items():
+                self._deal(start.state.get(name, {}), states)
+        return start and start._replace(state=start.state | {name: states.saved() for name, states in held.items()})
+
+    def _deal(self, saved: Mapping[str, Tree], own: LocalStates) -> None:
+        """Send every follower the states of its clients; the leader's are its own."""
+        everyone = LocalStates(self.job.device)
+        everyone.load(saved)
+        for target in range(1, ranks.size()):
+            _send_states(everyone, [n for n in everyone if self.owner(n) == target], target)
+        own.load({n: state for n, state in saved.items() if self.owner(int(n)) == ranks.LEADER})
 
 
 def _send_states(states: LocalStates, clients: Iterable[int], target: int) -> None:
@@ -163,23 +169,34 @@ def _receive_states(states: LocalStates, source: int) -> None:
         states.keep({notes["client"]: local})
 
 
-def _mean(
-    sends: Sequence[Tree], weights: Sequence[float], total: float, have_some: Sequence[bool], device: str
-) -> Tree:
-    """The weighted mean of what all ranks' clients send, in float64."""
-    like = zeros_like(sends[0]) if sends else None
-    if not all(have_some):  # a rank without a reply learns from one with what a reply looks like
-        source = have_some.index(True)
-        template = ranks.spread(pack(like) if ranks.rank() == source else b"", source)
-        like = like or unpack(template, device)[0]
-    sums = torch.cat([torch.zeros(leaf.numel(), dtype=torch.float64, device=leaf.device) for leaf in leaves(like)])
-    for weight, tree in zip(weights, sends, strict=True):
-        sums.add_(torch.cat([leaf.reshape(-1).to(torch.float64) for leaf in leaves(tree)]), alpha=weight)
-    ranks.add_up(sums)
-    parts = torch.split(sums / total, [leaf.numel() for leaf in leaves(like)])
-    return unflatten_like(
-        like, (part.reshape(leaf.shape).to(leaf.dtype) for part, leaf in zip(parts, leaves(like), strict=True))
-    )
+@dataclass(frozen=True)
+class OnRanks:
+    """Messages of which each rank has those of its own clients."""
+
+    own: Sequence[Message]
+    weights: Sequence[float]
+    total: float
+    """The sum of all ranks' weights."""
+    has_some: Sequence[bool]
+    """By rank, whether it has any message."""
+    device: str
+
+    def mean(self, read: Callable[[Message], Tree]) -> Tree:
+        """Return the weighted mean over all ranks, in float64."""
+        parts = [read(message) for message in self.own]
+        like = zeros_like(parts[0]) if parts else None
+        if not all(self.has_some):  # a rank without a message learns from one with some what a message looks like
+            source = self.has_some.index(True)
+            template = ranks.spread(pack(like) if ranks.rank() == source else b"", source)
+            like = unpack(template, self.device)[0] if like is None else like
+        sums = torch.cat([torch.zeros(leaf.numel(), dtype=torch.float64, device=leaf.device) for leaf in leaves(like)])
+        for weight, part in zip(self.weights, parts, strict=True):
+            sums.add_(torch.cat([leaf.reshape(-1).to(torch.float64) for leaf in leaves(part)]), alpha=weight)
+        ranks.add_up(sums)
+        pieces = torch.split(sums / self.total, [leaf.numel() for leaf in leaves(like)])
+        return unflatten_like(
+            like, (piece.reshape(leaf.shape).to(leaf.dtype) for piece, leaf in zip(pieces, leaves(like), strict=True))
+        )
 
 
 def _gathered(broken: Sequence[NonFinite]) -> list[NonFinite]:

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from fedcso.core.algorithm import Algorithm
-from fedcso.core.errors import FedcsoError, InvalidValue, require, require_count
+from fedcso.core.codec import Codec, full
+from fedcso.core.errors import InvalidValue, require, require_count
 from fedcso.core.estimator import Estimator
 from fedcso.core.metrics import evaluate
 from fedcso.core.plan import Plan
@@ -15,6 +16,7 @@ from fedcso.core.problem import Problem, starting_point
 from fedcso.core.streams import OUTPUT, START, stream
 from fedcso.core.task import Task
 from fedcso.core.tree import Tree, to_device
+from fedcso.engines.work import Work
 from fedcso.estimators.plain import plain
 
 
@@ -28,6 +30,9 @@ class Job:
     seed: int = 0
     estimator: Estimator = plain
     device: str = "cpu"
+    codec: Codec = full
+    work: Work = field(init=False, repr=False)
+    """What every client of the run is told."""
     able: list[int] = field(init=False, repr=False)
     """The clients that have something to train with."""
 
@@ -42,14 +47,11 @@ class Job:
                 "participation", self.plan.participation, f"at most the {len(able)} clients there are to train"
             )
         self.algorithm.check(self.plan, self.problem, self.clients)
-        self.estimator.check(self.plan.inner_batch)
-        self.estimator.check(self.plan.inner_batch_most or self.plan.inner_batch)
         if self.plan.epsilon and self.problem.exact is None:
             name = type(self.problem).__name__
             raise InvalidValue("epsilon", self.plan.epsilon, f"0: ∇F of {name} is not known exactly")
-        if self.algorithm.tracks and not self.estimator.is_plain:
-            method = type(self.algorithm).__name__
-            raise FedcsoError(f"estimator: {method} tracks the inner value and uses no other estimator than 'plain'")
+        work = Work(self.algorithm, self.problem, self.plan, self.seed, self.estimator, self.codec, self.device)
+        object.__setattr__(self, "work", work)
 
     @property
     def problem(self) -> Problem:

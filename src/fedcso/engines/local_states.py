@@ -11,16 +11,24 @@ from collections.abc import Iterator, Mapping
 
 from fedcso.core.packing import OpenFile, Parked, pack
 from fedcso.core.tree import Tree, nbytes
+from fedcso.engines.job import Job
 
 IN_MEMORY = 256 * 2**20
 """Bytes of local states that stay in memory."""
 
+LOCAL, MEMORY = "local", "codec"
+"""What a client holds between rounds, as a snapshot names it: the method's local state and the codec's memory."""
+
 
 class LocalStates:
-    """The states by client; a mapping that is read one by one and written a round at a time."""
+    """The states by client; a mapping that is read one by one and written a round at a time.
 
-    def __init__(self, device: str = "cpu", in_memory: int | None = None):
+    If they are not `lasting`, a client's state is forgotten when it misses a round.
+    """
+
+    def __init__(self, device: str = "cpu", in_memory: int | None = None, lasting: bool = True):
         self.device, self.in_memory = device, IN_MEMORY if in_memory is None else in_memory
+        self.lasting = lasting
         self._attic: Attic | None = None
         self._states: dict[int, Tree | Parked] = {}
         self._held = 0
@@ -32,6 +40,15 @@ class LocalStates:
 
     def __iter__(self) -> Iterator[int]:
         return iter(list(self._states))
+
+    def __contains__(self, client: int) -> bool:
+        return client in self._states
+
+    def put(self, states: Mapping[int, Tree]) -> None:
+        """Keep the states of a round's participants; the others' too, if these last."""
+        if not self.lasting:
+            self.clear()
+        self.keep(states)
 
     def keep(self, states: Mapping[int, Tree | Parked]) -> None:
         """Put new states in the place of old ones."""
@@ -61,6 +78,15 @@ class LocalStates:
         state = self._states.pop(client, None)
         if state is not None and not isinstance(state, Parked):
             self._held -= nbytes(state)
+
+
+def no_states(job: Job) -> dict[str, LocalStates]:
+    """Return room for what the clients of a run hold; a codec's memory does not outlast the method's local state."""
+    lasts = job.algorithm.durable
+    return {
+        LOCAL: LocalStates(job.device, lasting=lasts),
+        MEMORY: LocalStates(job.device, lasting=lasts and job.codec.durable),
+    }
 
 
 class Attic:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from fedcso.core.algorithm import Algorithm
+from fedcso.core.codec import Codec, full
 from fedcso.core.errors import UnknownName
 from fedcso.core.estimator import Estimator
 from fedcso.core.plan import Plan
@@ -34,14 +35,16 @@ def run(
     *,
     engine: str | Engine = "simulation",
     estimator: Estimator = plain,
+    codec: Codec = full,
     device: str = "cpu",
     callbacks: Sequence[Callback] = (),
     start: Snapshot | None = None,
 ) -> Trace:
     """Run one method on a task and return its trace; raise what broke it off.
 
-    `engine` is a name in `ENGINES` or an engine itself. `callbacks` are told of every round. `start` is a snapshot of
-    an earlier run, from which this one goes on.
+    `engine` is a name in `ENGINES` or an engine itself. `codec` is how what the method shares travels
+    (`fedcso.codecs`). `callbacks` are told of every round. `start` is a snapshot of an earlier run, from which this one
+    goes on.
     """
     (((trace,),)) = run_grid(
         [algorithm],
@@ -50,6 +53,7 @@ def run(
         [seed],
         engine=engine,
         estimator=estimator,
+        codec=codec,
         device=device,
         callbacks=callbacks,
         start=start,
@@ -67,6 +71,7 @@ def run_grid(
     *,
     engine: str | Engine = "stacked",
     estimator: Estimator = plain,
+    codec: Codec = full,
     device: str = "cpu",
     callbacks: Sequence[Callback] = (),
     start: Snapshot | None = None,
@@ -76,7 +81,7 @@ def run_grid(
     The other arguments are those of `run`. A setting that diverges does not stop the others: its trace ends there and
     says why in `failure`.
     """
-    job = Job(algorithms[0], task, plan, seeds[0], estimator, device)
+    job = Job(algorithms[0], task, plan, seeds[0], estimator, device, codec)
     with named(engine).start(algorithms, job, seeds) as rounds:
         traces = drive(rounds, callbacks, start)
     return [traces[g * len(seeds) : (g + 1) * len(seeds)] for g in range(len(algorithms))]

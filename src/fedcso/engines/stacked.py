@@ -5,40 +5,45 @@ its own x alone, so the gradient of their sum is every client's gradient. All gr
 samples. A whole grid costs little more than one setting.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import torch
 
 from fedcso.core.algorithm import Algorithm, State, grid
+from fedcso.core.codec import Memory, Message
 from fedcso.core.costs import Costs
 from fedcso.core.errors import Fault, FedcsoError, NonFinite
-from fedcso.core.oracle import Oracle
+from fedcso.core.oracle import Cohort
 from fedcso.core.problem import Batch, steps_of
 from fedcso.core.streams import stream
-from fedcso.core.tree import Tree, index, leaves, map_leaves, split, stack, to_device
+from fedcso.core.tree import Tree, index, leaves, map_leaves, nbytes, stack, to_device
 from fedcso.core.workers import one_thread
-from fedcso.engines.client import local_round, portions
+from fedcso.engines.client import Client, local_round, portions
 from fedcso.engines.engine import Engine
 from fedcso.engines.job import Job
+from fedcso.engines.local_states import LOCAL, MEMORY
 from fedcso.engines.loop import Rounds
-from fedcso.engines.server import Report, communication, no_one_left
+from fedcso.engines.server import Gathered, Opened, Outcome, Report, begin, fatal, open_round, restored
 from fedcso.engines.slots import Slots, choose
 
 
 def possible(job: Job) -> bool:
-    """True if method and problem can deal with many clients at once."""
+    """True if method, codec and problem can deal with many clients at once."""
     problem, estimator = job.problem, job.estimator
-    if not job.algorithm.stacks or (problem.broadcasts and estimator.is_plain):
-        return job.algorithm.stacks
+    if not (job.algorithm.stacks and job.codec.stacks):
+        return False
+    if problem.broadcasts and estimator.is_plain:
+        return True
     # Not every forward pass can be batched by vmap (one that looks at a value can't): trying tells.
     data = next((data for data in job.clients if problem.trains(data)), job.clients[0])
     (batch,) = steps_of(estimator.draw(problem, data, stream(0, 0, 0), 1, 1, 2).batch, 1)
     x = problem.init(stream(0, 0, 0))
     try:
-        Oracle.cohort(problem, 1, estimator).grad(stack([stack([x])]), stack([batch]))
+        Cohort(problem, 1, estimator).grad(stack([stack([x])]), stack([batch]))
     except (RuntimeError, ValueError):
         return False
     return True
@@ -49,26 +54,30 @@ class Stacked(Rounds):
 
     def __init__(self, algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int]):
         self.jobs = [replace(job, algorithm=a, seed=seed) for a in algorithms for seed in seeds]
-        self.job, self.seeds = job, list(seeds)
-        self.algorithm = grid(algorithms)
+        self.job, self.seeds = replace(job, algorithm=grid(algorithms)), list(seeds)
+        self.algorithm, self.codec = self.job.algorithm, job.codec
         self.shape = len(algorithms), len(seeds)
         first_setting = self.jobs[: len(seeds)]
         start = stack([one.start() for one in first_setting])
-        self.shared: dict[str, Tree] = self.algorithm.init(
-            map_leaves(lambda leaf: leaf.expand(self.shape[0], *leaf.shape).contiguous(), start)
+        self.server = begin(
+            self.job, map_leaves(lambda leaf: leaf.expand(self.shape[0], *leaf.shape).contiguous(), start)
         )
-        self.local = Slots(self.shape, len(job.clients), self.algorithm.durable)
+        lasts, clients = self.algorithm.durable, len(job.clients)
+        self.local = Slots(self.shape, clients, lasts)
+        self.memory = Slots(self.shape, clients, lasts and self.codec.durable)
         self.output_steps = [one.output_step() for one in first_setting]
         self.failures: dict[int, FedcsoError] = {}
 
     def state(self) -> dict[str, Tree]:
-        """The server's states and the clients' local ones, stacked as they are."""
-        return {"shared": self.shared, "local": self.local.state()}
+        """The server's states and what clients hold, stacked as they are."""
+        return self.server._asdict() | {LOCAL: self.local.state(), MEMORY: self.memory.state()}
 
     def load(self, state: dict[str, Tree]) -> None:
         """Go on from such a state."""
-        self.shared = state["shared"]
-        self.local.load(state["local"])
+        self.server = restored(self.job, state, self.server)
+        self.local.load(state[LOCAL])
+        if MEMORY in state:
+            self.memory.load(state[MEMORY])
 
     def resize(self, inner_batch: int) -> None:
         """From now on draw so many inner samples for each ξ."""
@@ -76,51 +85,52 @@ class Stacked(Rounds):
 
     def play(self, round: int) -> list[Report | FedcsoError]:
         """A round of all runs."""
+        opened = open_round(self.job, self.server, round, self.shape)
         clients = [job.participants(round) for job in self.jobs[: self.shape[1]]]
-        answers = Answers(self.job, self.shape[0])
-        state, snapshots, drawn = self.local_steps(round, clients, answers)
-
-        cohort = (*self.shape, len(clients[0]))
-        sent = _by_client(state.shared, cohort)
-        healthy = torch.isfinite(torch.stack(answers.probes)).all(0).reshape(cohort)
-        for leaf in leaves(sent):
-            healthy &= torch.isfinite(_sum_from(leaf, 3))
-        dropped = self.explain(round, clients, healthy.cpu())
+        found = self.local_rounds(opened, clients)
+        healthy = found.healthy.cpu()
+        dropped = self.explain(opened, clients, healthy)
 
         weights = torch.tensor([self.job.weights(some) for some in clients], dtype=torch.float64)
-        weights = weights.to(self.job.device).expand(cohort)
+        weights = weights.to(self.job.device).expand(healthy.shape)
         if self.job.plan.on_nonfinite == "drop":
-            weights = weights * healthy
-        present = healthy.sum(-1)
-        before, mean = self.shared, _mean(sent, weights)
-        self.shared = self.algorithm.aggregate(before, mean, present.double() / len(self.job.able))
-        self.local.put(clients, _by_client(state.local, cohort), healthy)
+            weights = weights * found.healthy
+        present = found.healthy.sum(-1)
+        outcomes = self.outcomes(clients, found, weights, dropped)
+        fraction = present.double() / len(self.job.able)
+        self.server, reports = opened.close(Gathered(AlongAxis(found.message, weights), fraction, outcomes))
+        self.local.put(clients, found.local, found.healthy)
+        self.memory.put(clients, found.memory, found.healthy)
+        return reports
 
-        mean_losses = _mean(torch.stack(answers.losses).mean(0).reshape(cohort), weights).flatten().tolist()
-        outputs = {s: _mean(x, weights[:, s]) for s, x in snapshots.items()}
-        counts = present.flatten().tolist()
-        samples = (healthy.cpu() * drawn.reshape(2, 1, *cohort[1:])).sum(-1).flatten(1).T.tolist()
-        reports: list[Report | FedcsoError] = []
-        for i, shared in enumerate(split(self.shared, self.shape)):
+    def outcomes(
+        self, clients: list[list[int]], found: "Found", weights: torch.Tensor, dropped: list[list[Fault]]
+    ) -> list[Outcome | FedcsoError]:
+        """What each run's round gave, or why it broke off."""
+        losses = _mean(found.losses, weights).flatten().tolist()
+        outputs = {s: _mean(x, weights[:, s]) for s, x in found.snapshots.items()}
+        counts = found.healthy.sum(-1).flatten().tolist()
+        known = found.known.sum(-1).flatten().tolist()
+        samples = (found.healthy.cpu() * found.samples).sum(-1).flatten(1).T.tolist()
+        bytes_up = nbytes(found.message) // found.healthy.numel()
+        outcomes: list[Outcome | FedcsoError] = []
+        for i in range(len(self.jobs)):
             g, s = divmod(i, self.shape[1])
             if i in self.failures:
-                reports.append(self.failures[i])
+                outcomes.append(self.failures[i])
                 continue
-            reports.append(
-                Report(
-                    shared=shared,
-                    participants=clients[s],
-                    dropped=dropped[i],
-                    costs=Costs(*samples[i])
-                    + answers.oracle.costs * counts[i]
-                    + communication(
-                        self.jobs[i], round, index(before, (g, s)), index(mean, (g, s)), clients[s], counts[i]
-                    ),
-                    train_loss=mean_losses[i],
+            outcomes.append(
+                Outcome(
+                    clients[s],
+                    dropped[i],
+                    costs=Costs(*samples[i]) + (found.asked + Costs(bytes_up=bytes_up)) * counts[i],
+                    train_loss=losses[i],
                     output=index(outputs[s], g) if s in outputs else None,
+                    receivers=len(clients[s]),
+                    known=known[i],
                 )
             )
-        return reports
+        return outcomes
 
     def parts(self, steps: range, batch: Batch) -> list[tuple[range, Batch]]:
         """Steps that are taken in one go, and their samples: here every one by itself."""
@@ -130,71 +140,104 @@ class Stacked(Rounds):
         """Take such a part."""
         return self.algorithm.step(state, answers.oracle, batch, steps[0])
 
-    def local_steps(
-        self, round: int, clients: list[list[int]], answers: "Answers"
-    ) -> tuple[State, dict[int, Tree], torch.Tensor]:
-        """q steps of every row, the models after their seeds' output step, numbers of outer and inner samples."""
+    def local_rounds(self, opened: Opened, clients: list[list[int]]) -> "Found":
+        """The rounds of all rows: messages read, q steps, replies written."""
         job, cohort = self.job, (*self.shape, len(clients[0]))
         rows = [(seed, client) for seed, some in zip(self.seeds, clients, strict=True) for client in some]
-        generators = [stream(seed, client, round) for seed, client in rows]
+        generators = [stream(seed, client, opened.round.number) for seed, client in rows]
+        answers = Answers(job, self.shape[0])
         snapshots: dict[int, Tree] = {}
-        counts = torch.zeros(2, len(rows), dtype=torch.int64)
-        state = self.receive(clients, cohort)
-        for steps, b in portions(job, round):
+        samples = torch.zeros(2, len(rows), dtype=torch.int64)
+        state, memory, known = self.receive(opened, clients, cohort)
+        for steps, b in portions(job.work, opened.round.number):
             drawn = [
                 job.estimator.draw(job.problem, job.clients[client], rng, len(steps), b, job.plan.inner_batch)
                 for (_, client), rng in zip(rows, generators, strict=True)
             ]
-            counts += torch.tensor([[one.costs.outer_samples, one.costs.inner_samples] for one in drawn]).T
+            samples += torch.tensor([[one.costs.outer_samples, one.costs.inner_samples] for one in drawn]).T
             batch = to_device(stack([one.batch for one in drawn], axis=1), job.device)
-            for part, samples in self.parts(steps, batch):
-                state = self.advance(state, answers, samples, part)
+            for part, some in self.parts(steps, batch):
+                state = self.advance(state, answers, some, part)
                 for s, output_step in enumerate(self.output_steps):
                     if output_step == part[-1]:
                         snapshots[s] = index(_by_client(state.shared["x"], cohort), (slice(None), s))
-        return self.algorithm.send(state, job.plan.steps(round)), snapshots, counts
+        state = self.algorithm.send(state, opened.round.steps)
+        message, memory = self.codec.reply(state.shared, memory, opened.round)
+        message = _by_client(message, cohort)
+        healthy = torch.isfinite(torch.stack(answers.probes)).all(0).reshape(cohort)
+        for leaf in leaves(self.codec.read(message)):
+            healthy &= torch.isfinite(_sum_from(leaf, 3))
+        return Found(
+            message=message,
+            local=_by_client(state.local, cohort),
+            memory=_by_client(memory, cohort),
+            healthy=healthy,
+            known=known,
+            losses=torch.stack(answers.losses).mean(0).reshape(cohort),
+            snapshots=snapshots,
+            samples=samples.reshape(2, 1, *cohort[1:]),
+            asked=answers.oracle.costs,
+        )
 
-    def receive(self, clients: list[list[int]], cohort: tuple[int, int, int]) -> State:
-        """Every row takes up the server's message with the local state it has, if it has one."""
+    def receive(
+        self, opened: Opened, clients: list[list[int]], cohort: tuple[int, int, int]
+    ) -> tuple[State, Memory, torch.Tensor]:
+        """Every row takes up the server's message with the memory and the local state it has, if it has them."""
         rows = cohort[1] * cohort[2]
 
         def to_rows(leaf: torch.Tensor) -> torch.Tensor:
             return leaf.unsqueeze(2).expand(*cohort, *leaf.shape[2:]).reshape(cohort[0], rows, *leaf.shape[2:])
 
-        shared = map_leaves(to_rows, self.shared)
-        local, known = self.local.take(clients)
-        if local is None:
-            return self.algorithm.receive(shared, None)
-        state = self.algorithm.receive(shared, map_leaves(lambda leaf: leaf.flatten(1, 2), local))
-        if known.all():
-            return state
-        fresh = self.algorithm.receive(shared, None)
-        mask = known.flatten(1)
-        return State(*(map_leaves(lambda a, b: choose(mask, a, b), *both) for both in zip(state, fresh, strict=True)))
+        def read(memory: Memory | None) -> tuple[dict[str, Tree], Memory]:
+            message = map_leaves(to_rows, opened.message(known=memory is not None))
+            return self.codec.receive(message, memory, opened.round)
 
-    def explain(self, round: int, clients: list[list[int]], healthy: torch.Tensor) -> list[list[Fault]]:
+        (shared, memory), known = _with_what_is_there(self.memory, clients, read)
+        state, _ = _with_what_is_there(self.local, clients, lambda local: self.algorithm.receive(shared, local))
+        return state, memory, known
+
+    def explain(self, opened: Opened, clients: list[list[int]], healthy: torch.Tensor) -> list[list[Fault]]:
         """Why clients broke: the round is played again for each of them alone, watched at every step."""
         dropped: list[list[Fault]] = [[] for _ in self.jobs]
         for g, s, k in (~healthy).nonzero().tolist():
-            i, client = g * self.shape[1] + s, clients[s][k]
+            i = g * self.shape[1] + s
             if i in self.failures:
                 continue
-            reason = self.replay(self.jobs[i], client, round, (g, s))
-            if self.job.plan.on_nonfinite == "stop":
+            dropped[i].append(self.replay(opened, i, clients[s][k]))
+            left = len(clients[s]) - len(dropped[i])
+            if reason := fatal(self.job, opened.round.number, left, dropped[i]):
                 self.failures[i] = reason
-            else:
-                dropped[i].append(reason)
-                if len(dropped[i]) == len(clients[s]):
-                    self.failures[i] = no_one_left(round, dropped[i])
         return dropped
 
-    def replay(self, job: Job, client: int, round: int, run: tuple[int, int]) -> NonFinite:
+    def replay(self, opened: Opened, i: int, client: int) -> NonFinite:
         """One client's round on its own, which raises what went wrong."""
+        job, run, round = self.jobs[i], divmod(i, self.shape[1]), opened.round.number
+        local, memory = self.local.one(run, client), self.memory.one(run, client)
+        message = index(opened.message(known=memory is not None), run)
         try:
-            local_round(job, client, round, index(self.shared, run), self.local.one(run, client))
+            local_round(job.work, Client(client, job.clients[client], local, memory), round, message)
         except NonFinite as reason:
             return reason
-        return NonFinite("update", client, round, job.plan.steps(round)[-1], job.seed)
+        return NonFinite("update", client, round, opened.round.steps[-1], job.seed)
+
+
+class Found(NamedTuple):
+    """What all rows have after a round; leaves are (g, seed, client, ...)."""
+
+    message: Message
+    local: dict[str, Tree]
+    memory: Memory
+    healthy: torch.Tensor
+    """Whose losses, gradients and messages are all finite."""
+    known: torch.Tensor
+    """Who had a memory when the round began."""
+    losses: torch.Tensor
+    snapshots: dict[int, Tree]
+    """By seed, the models after its output step, if that was in the round."""
+    samples: torch.Tensor
+    """(2, 1, seed, client): numbers of outer and inner samples."""
+    asked: Costs
+    """What each row asked its oracle for."""
 
 
 class Answers:
@@ -205,7 +248,7 @@ class Answers:
     """
 
     def __init__(self, job: Job, settings: int):
-        self.oracle = Oracle.cohort(job.problem, settings, job.estimator, self.keep, job.plan.clip)
+        self.oracle = Cohort(job.problem, settings, job.estimator, self.keep, job.plan.clip)
         self.losses: list[torch.Tensor] = []
         self.probes: list[torch.Tensor] = self.losses if job.problem.project is None else []
 
@@ -224,6 +267,31 @@ def _sum_from(leaf: torch.Tensor, axis: int) -> torch.Tensor:
 def _by_client(tree: Tree, cohort: tuple[int, int, int]) -> Tree:
     """(g, row, ...) as (g, seed, client, ...)."""
     return map_leaves(lambda leaf: leaf.reshape(*cohort, *leaf.shape[2:]), tree)
+
+
+def _with_what_is_there(
+    slots: Slots, clients: list[list[int]], use: Callable[[dict[str, Tree] | None], Tree]
+) -> tuple[Tree, torch.Tensor]:
+    """What `use` makes of the states that rows have, or of None for rows that have none; and which rows have one."""
+    held, known = slots.take(clients)
+    if held is None:
+        return use(None), known
+    found = use(map_leaves(lambda leaf: leaf.flatten(1, 2), held))
+    if known.all():
+        return found, known
+    mask = known.flatten(1)
+    return map_leaves(lambda a, b: choose(mask, a, b), found, use(None)), known
+
+
+class AlongAxis(NamedTuple):
+    """Messages along the clients' axis, which is the weights' last."""
+
+    messages: Message
+    weights: torch.Tensor
+
+    def mean(self, read: Callable[[Message], Tree]) -> Tree:
+        """Return the weighted mean of each run's."""
+        return _mean(read(self.messages), self.weights)
 
 
 def _mean(tree: Tree, weights: torch.Tensor) -> Tree:

@@ -1,7 +1,7 @@
 """What it costs to send u: accuracy against bytes, for every way of sending it.
 
 The paper names it as a limitation that the momentum methods send twice as much as FCSG. Here the same runs are done
-with u sent in full, rounded, now and then, or not at all (`fedcso.algorithms.frugal`), and judged by what travelled.
+with u sent in full, rounded, now and then, or not at all (`fedcso.codecs`), and judged by what travelled.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from fedcso.algorithms import ALGORITHMS
-from fedcso.algorithms.frugal import FULL
+from fedcso.core.algorithm import Algorithm
+from fedcso.core.codec import Codec, full
 from fedcso.core.metrics import HIGHER_IS_BETTER, mean_and_interval
 from fedcso.core.plan import Plan
 from fedcso.experiments.reproduction import About, Picture, Statement, conclude
@@ -20,11 +21,13 @@ from fedcso.reports.tables import Estimate
 from fedcso.runs.config import Config, study_of
 from fedcso.runs.execute import execute_study
 from fedcso.runs.folder import RunFolder
-from fedcso.runs.specs import build
+from fedcso.runs.specs import SEND_U, parse_value
 from fedcso.runs.study import Unit
 
 MEASURED = {"invariant_logistic": "gradient_norm", "auprc": "average_precision"}
 """By problem, what a model is judged by."""
+
+FULL = "full"
 
 CLOSE = 0.02
 """Relative difference to sending u in full that counts as none."""
@@ -81,12 +84,12 @@ def _units(config: Config, problem: str) -> list[Unit]:
     rounds = config["rounds"]
     plan = Plan(rounds, config["local_steps"], b, m, evaluate_every=max(1, rounds // 20))
     rate = {"learning_rate": config["rates"][problem]}
-    every = {_name(problem, "FCSG", FULL): build(ALGORITHMS["FCSG"], rate)}
+    every: dict[str, tuple[Algorithm, Codec]] = {_name(problem, "FCSG", FULL): (ALGORITHMS["FCSG"](**rate), full)}
     for method in config["methods"]:
+        algorithm = ALGORITHMS[method](**rate | {"momentum": config["momentum"]})
         for way in config["ways"]:
-            options = rate | {"momentum": config["momentum"], "send_u": way}
-            every[_name(problem, method, way)] = build(ALGORITHMS[method], options)
-    return [Unit(name, task, plan, [one], config["seeds"]) for name, one in every.items()]
+            every[_name(problem, method, way)] = algorithm, parse_value(SEND_U, way)
+    return [Unit(name, task, plan, [one], config["seeds"], codec=codec) for name, (one, codec) in every.items()]
 
 
 def _last(config: Config, rows: Sequence[dict[str, Any]], name: str) -> list[dict[str, Any]]:

@@ -26,7 +26,6 @@ from fedcso.reports.tables import Estimate
 from fedcso.runs.config import Config, study_of
 from fedcso.runs.execute import execute_study
 from fedcso.runs.folder import RunFolder
-from fedcso.runs.specs import settings_of
 from fedcso.runs.study import Results, Unit
 
 INNER = (1, 10, 100)
@@ -187,7 +186,7 @@ def _tuning_table(config: Config, tuned: Results) -> list[dict[str, Any]]:
                 accuracy = Estimate(*mean_and_interval([at_end(run) for run in runs]))
                 where = {"m": panel.m, "noise": panel.ratio, "algorithm": method}
                 score = {"validation_accuracy": accuracy.mean, "±": accuracy.half_width}
-                rows.append(where | settings_of(setting) | score)
+                rows.append(where | vars(setting) | score)
     return rows
 
 

@@ -8,18 +8,20 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
-from flwr.app import Context, Message
+from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
+from fedcso.core.codec import Forgotten
 from fedcso.core.errors import NonFinite, UnknownName
 from fedcso.core.tree import Tree, to_device
-from fedcso.engines.client import local_round
+from fedcso.engines.client import Client, local_round
+from fedcso.federation.acceptance import REPORTED
 from fedcso.federation.memory import Memory
 from fedcso.federation.order import Order
 from fedcso.federation.site import Site
@@ -61,18 +63,32 @@ def describe(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
 def train(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
     """q local steps from what the coordinator sent."""
     holding = site.holding(order, app)
-    job = site.job(order, holding)
-    memory = Memory(site.folder, order.run)
-    local = memory.recall(order.remembered)
-    shared = to_device(tree["shared"], site.device)
+    work = site.work(order, holding)
+    states, memories = Memory(site.folder, order.run), Memory(site.folder, f"{order.run}/codec")
+    local = states.recall(order.remembered)
+    counts = work.codec.remembers(order.remembered, order.round)
+    memory = memories.recall(order.remembered) if counts else None
+    client = Client(holding.number, holding.data, local, memory)
+    message = to_device(tree["shared"], site.device)
     started = time.perf_counter()
-    reply = local_round(job, holding.number, order.round, shared, local, order.output_step)
+    reply = local_round(work, client, order.round, message, order.output_step)
     seconds = time.perf_counter() - started
-    forgot = bool(reply.local) and local is None and order.remembered >= 0
-    memory.keep(order.round, to_device(reply.local, "cpu"), besides=order.remembered)
-    words = {"costs": reply.costs.as_dict(), "train_loss": reply.train_loss, "seconds": seconds, "forgot": forgot}
-    sent = {"shared": reply.shared} | ({} if reply.output is None else {"output": reply.output})
+    lost = _lost(local, reply.local) or (work.codec.durable and _lost(memory, reply.memory))
+    states.keep(order.round, to_device(reply.local, "cpu"), besides=order.remembered)
+    memories.keep(order.round, to_device(reply.memory, "cpu"), besides=order.remembered)
+    words = {
+        "costs": {name: reply.costs.as_dict()[name] for name in REPORTED},
+        "train_loss": reply.train_loss,
+        "seconds": seconds,
+        "forgot": lost and order.remembered >= 0,
+    }
+    sent = {"shared": reply.message} | ({} if reply.output is None else {"output": reply.output})
     return words, to_device(sent, "cpu")
+
+
+def _lost(before: dict[str, Tree] | None, after: dict[str, Tree]) -> bool:
+    """True if there is something now of which nothing was found."""
+    return before is None and bool(after)
 
 
 def evaluate(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
@@ -93,19 +109,24 @@ def _answering(handler: Handler, app: Path) -> Callable[[Message, Context], Mess
     """A handler as Flower calls it."""
 
     def answer(message: Message, context: Context) -> Message:
-        site = None
-        try:
-            site = Site.of(context.node_config)
-            words, tree = unpack(message.content)
-            order = Order.read(words)
-            with _at_most(order.seconds):
-                said, sent = handler(order, tree, site, app)
-        except Exception as error:  # whatever a user's data or problem make it raise, it is answered
-            log.exception("this site can't answer")
-            said, sent = {"refused": _reason(error)}, ()
-        return Message(pack({"site": site.name if site else "", **said}, sent), reply_to=message)
+        return Message(respond(handler, message.content, context.node_config, app), reply_to=message)
 
     return answer
+
+
+def respond(handler: Handler, content: RecordDict, node_config: Mapping[str, Any], app: Path) -> RecordDict:
+    """Return the content of the answer to a message's content; whatever goes wrong is answered, too."""
+    site = None
+    try:
+        site = Site.of(node_config)
+        words, tree = unpack(content)
+        order = Order.read(words)
+        with _at_most(order.seconds):
+            said, sent = handler(order, tree, site, app)
+    except Exception as error:  # whatever a user's data or problem make it raise
+        log.exception("this site can't answer")
+        said, sent = {"refused": _reason(error), "forgot": isinstance(error, Forgotten)}, ()
+    return pack({"site": site.name if site else "", **said}, sent)
 
 
 @contextmanager
@@ -125,6 +146,8 @@ def _reason(error: Exception) -> str:
     """What may be told: numbers that broke and names that are known to all, otherwise only the kind of error."""
     if isinstance(error, NonFinite):
         return f"non-finite {error.quantity} at step {error.step}"
+    if isinstance(error, Forgotten):
+        return "it has lost what it remembered of the last round"
     if isinstance(error, UnknownName):
         return "it has a name that is asked for nowhere, or lacks one that is; its own log says which"
     return f"it raised {type(error).__name__}; its own log says why"

@@ -100,9 +100,11 @@ class Roster:
             return f"its name {said['site']!r} is not in the list"
         if client in self.nodes:
             return "another node has the same name"
+        size = said.get("size")
+        if size is not None and (type(size) is not int or size < 0):
+            return "the size of its data is not a whole number of at least 0"
         self.nodes[client], self.said[client] = node, said
         if "size" in said:
-            size = None if said["size"] is None else int(said["size"])
             self.about[client] = About(size, bool(said["trains"]), bool(said["tests"]))
         log.info("site %s is node %d", self.names[client], node)
         return ""

@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,8 +14,8 @@ from fedcso.core.errors import Fault, FedcsoError, LeftOut
 from fedcso.core.tree import Tree
 from fedcso.engines.job import Job
 from fedcso.engines.loop import Rounds
-from fedcso.engines.server import Report, conclude
-from fedcso.federation.acceptance import accepted
+from fedcso.engines.server import Report, begin, gather, open_round, restored
+from fedcso.federation.acceptance import Expected, accepted
 from fedcso.federation.exchange import Arrival, exchange
 from fedcso.federation.journal import ANSWERED, Journal
 from fedcso.federation.options import Federation
@@ -62,17 +63,18 @@ class SiteBySite(Rounds):
         self.job, self.connection, self.order = job, connection, order
         self.jobs = [job]
         self.failures: dict[int, FedcsoError] = {}
-        self.shared = job.algorithm.init(job.start())
+        self.server = begin(job, job.start())
         self.remembered = torch.full((len(job.clients),), -1)
-        """By client, the round after which its local state counts."""
+        """By client, the round after which what it holds counts."""
 
     def state(self) -> dict[str, Tree]:
-        """The server's state; of the sites' local ones only which of them count."""
-        return {"shared": self.shared, "remembered": self.remembered}
+        """The server's state; of what sites hold only which of it counts."""
+        return self.server._asdict() | {"remembered": self.remembered}
 
     def load(self, state: dict[str, Tree]) -> None:
         """Go on from such a state."""
-        self.shared, self.remembered = state["shared"], state["remembered"].clone()
+        self.server = restored(self.job, state, self.server)
+        self.remembered = state["remembered"].clone()
 
     def resize(self, inner_batch: int) -> None:
         """Sites draw what the run's settings say: refused when it is set up."""
@@ -86,40 +88,49 @@ class SiteBySite(Rounds):
         failed_since: float | None = None
         while True:
             roster.wait(federation.min_sites, federation.wait_seconds)
-            report = self.attempt(round, participants, least)
-            if report:
-                return [report]
+            reports = self.attempt(round, participants, least)
+            if reports:
+                return reports
             failed_since = failed_since or time.monotonic()
             if time.monotonic() - failed_since > federation.wait_seconds:
                 raise Interrupted(f"round {round + 1}: fewer than {least} sites gave an answer that counts")
             log.warning("round %d is played again: fewer than %d sites gave an answer that counts", round + 1, least)
             time.sleep(AGAIN_SECONDS)
 
-    def attempt(self, round: int, participants: list[int], least: int) -> Report | None:
-        """One try at a round; None if too few answers may count."""
+    def attempt(self, round: int, participants: list[int], least: int) -> list[Report | FedcsoError]:
+        """One try at a round; nothing if too few answers may count."""
         federation, roster = self.connection.federation, self.connection.roster
+        opened = open_round(self.job, self.server, round)
         asked = {n: roster.nodes[n] for n in participants if n in roster.nodes and roster.about[n].trains}
+        known = {n: self.job.codec.remembers(int(self.remembered[n]), round) for n in asked}
         content = {
-            node: pack(self.ordered(client, round).words(), {"shared": self.shared}) for client, node in asked.items()
+            node: pack(self.ordered(n, round).words(), {"shared": opened.message(known[n])})
+            for n, node in asked.items()
         }
         answers = exchange(self.connection.grid, "train", content, federation.round_seconds)
         arrivals = {client: answers[node] for client, node in asked.items()}
-        replies, said, faults = accepted(arrivals, self.shared, federation.too_long)
+        output = self.order.output_step in opened.round.steps
+        expected = Expected(opened, output, federation.too_long, federation.round_seconds)
+        replies, said, faults = accepted(arrivals, expected)
         faults |= {
             n: "not connected" if n not in roster.nodes else "nothing to train with"
             for n in participants
             if n not in asked
         }
         self.tell(round, arrivals, said, faults)
+        for client in faults:
+            if said.get(client, {}).get("forgot"):
+                self.remembered[client] = -1  # it is told everything next time
         if len(replies) < least:
-            return None
+            return []
         dropped: Sequence[Fault] = [LeftOut(client, round, faults[client]) for client in sorted(faults)]
-        report = conclude(self.job, round, self.shared, participants, replies, dropped, federation.aggregation)
-        self.shared = report.shared
+        combine = partial(federation.aggregation, opened.start)
+        found = gather(self.job, participants, replies, dropped, len(asked), sum(known.values()), combine)
+        self.server, reports = opened.close(found)
         if not self.job.algorithm.durable:
             self.remembered.fill_(-1)
         self.remembered[list(replies)] = round
-        return report
+        return reports
 
     def ordered(self, client: int, round: int) -> Order:
         """A round's work for one site."""

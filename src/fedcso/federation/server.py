@@ -31,7 +31,7 @@ from fedcso.federation.rounds import Connection, SiteBySite
 from fedcso.federation.site import located
 from fedcso.reports import outputs
 from fedcso.reports.terminal import conclude
-from fedcso.runs.config import algorithms_of, plan_of, task_of
+from fedcso.runs.config import methods_of, plan_of, task_of
 from fedcso.runs.execute import at_work
 from fedcso.runs.folder import RunFolder, read_yaml
 from fedcso.runs.progress import display
@@ -149,9 +149,10 @@ def _task(config: dict[str, Any], connection: Connection, folder: RunFolder) -> 
 def _units(config: dict[str, Any], task: Task, connection: Connection, folder: RunFolder) -> list[Unit]:
     plan, order = plan_of(config), connection.roster.order
     units = []
-    for name, algorithm in algorithms_of(config).items():
+    for name, (algorithm, codec) in methods_of(config).items():
         own = replace(order, algorithm=name, run=f"{folder.path.name}/{as_file_name(name)}")
-        units.append(Unit(name, task, plan, [algorithm], config["seeds"], engine=over_sites(connection, own)))
+        engine = over_sites(connection, own)
+        units.append(Unit(name, task, plan, [algorithm], config["seeds"], engine=engine, codec=codec))
     return units
 
 

@@ -12,11 +12,10 @@ from fedcso.core.errors import FedcsoError, UnknownName
 from fedcso.core.judge import Judge
 from fedcso.core.metrics import ByClient
 from fedcso.core.problem import Problem
-from fedcso.core.task import Task
-from fedcso.engines.job import Job
+from fedcso.engines.work import Work
 from fedcso.estimators import ESTIMATORS
 from fedcso.federation.order import Order
-from fedcso.runs.config import algorithms_of, plan_of, task_of
+from fedcso.runs.config import methods_of, plan_of, task_of
 
 OWN = ("data", "label", "positive")
 """Settings of the data that a site decides by itself."""
@@ -78,13 +77,11 @@ class Site:
             raise FedcsoError(f"the problem has {len(task.clients)} clients, but there are {len(order.sites)} sites")
         return Holding(number, task.problem, task.judge, task.clients[number], _test(task.test, number))
 
-    def job(self, order: Order, holding: Holding) -> Job:
-        """The round's work; other sites' data are not here, and not looked at."""
-        algorithm = algorithms_of(order.config)[order.algorithm]
-        clients = [holding.data] * len(order.sites)
-        plan = plan_of(order.config)
-        estimator = ESTIMATORS[order.config["estimator"]]
-        return Job(algorithm, Task(holding.problem, clients), plan, order.seed, estimator, self.device)
+    def work(self, order: Order, holding: Holding) -> Work:
+        """The round's work."""
+        algorithm, codec = methods_of(order.config)[order.algorithm]
+        plan, estimator = plan_of(order.config), ESTIMATORS[order.config["estimator"]]
+        return Work(algorithm, holding.problem, plan, order.seed, estimator, codec, self.device)
 
     def _agreement(self, order: Order, number: int) -> Path:
         """What the sites agreed on, as a file here."""

@@ -1,4 +1,7 @@
-"""What travels: a tree as ONE ArrayRecord (no pickle, only plain numeric arrays), and words about it as JSON."""
+"""What travels: a tree as ONE ArrayRecord (no pickle, only plain numeric arrays), and words about it as JSON.
+
+Numbers of a type that numpy does not have (bfloat16) travel as whole numbers of the same bits, their type named beside.
+"""
 
 import json
 from typing import Any
@@ -8,8 +11,11 @@ import torch
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 from fedcso.core.errors import FedcsoError
-from fedcso.core.packing import Leaf, decode, encode
+from fedcso.core.packing import DTYPES, NAMES, Leaf, decode, encode
 from fedcso.core.tree import Tree
+
+SAME_BITS = {torch.bfloat16: torch.int16}
+"""Types that numpy does not have, and in which their bits travel."""
 
 
 class Unreadable(FedcsoError):
@@ -21,7 +27,8 @@ def pack(words: dict[str, Any], tree: Tree = ()) -> RecordDict:
     tensors: dict[str, Leaf] = {}
     structure = encode(tree, tensors, {})
     arrays = ArrayRecord({name: Array(_numpy(leaf)) for name, leaf in tensors.items()})
-    text = json.dumps(words | {"tree": structure})
+    types = {name: NAMES[kind] for name, leaf in tensors.items() if (kind := _tensor(leaf).dtype) in SAME_BITS}
+    text = json.dumps(words | {"tree": structure, "types": types})
     return RecordDict({"arrays": arrays, "words": ConfigRecord({"json": text})})
 
 
@@ -30,15 +37,26 @@ def unpack(content: RecordDict) -> tuple[dict[str, Any], Tree]:
     try:
         words = json.loads(str(content.config_records["words"]["json"]))
         arrays = content.array_records["arrays"]
-        tensors: dict[str, Leaf] = {name: torch.from_numpy(array.numpy().copy()) for name, array in arrays.items()}
+        types = words.pop("types")
+        tensors: dict[str, Leaf] = {name: _leaf(array.numpy(), types.get(name)) for name, array in arrays.items()}
         return words, decode(words.pop("tree"), tensors)
     except Exception as error:  # who wrote it may have been anyone
         raise Unreadable(f"a message can't be read ({type(error).__name__})") from error
 
 
 def _numpy(leaf: Leaf) -> np.ndarray:
+    tensor = _tensor(leaf).cpu().contiguous()
+    return tensor.view(SAME_BITS.get(tensor.dtype, tensor.dtype)).numpy()
+
+
+def _tensor(leaf: Leaf) -> torch.Tensor:
     assert isinstance(leaf, torch.Tensor)  # nothing that is sent was put away
-    return leaf.cpu().contiguous().numpy()
+    return leaf
+
+
+def _leaf(array: np.ndarray, kind: str | None) -> torch.Tensor:
+    tensor = torch.from_numpy(array.copy())
+    return tensor if kind is None else tensor.view(DTYPES[kind])
 
 
 def size(content: RecordDict) -> int:

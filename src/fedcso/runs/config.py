@@ -1,6 +1,7 @@
 """What a run is told: options and YAML files become one flat configuration, and that becomes objects."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -10,18 +11,20 @@ from jsonargparse import ArgumentParser
 
 from fedcso.algorithms import ALGORITHMS
 from fedcso.core.algorithm import Algorithm
+from fedcso.core.codec import Codec, full
 from fedcso.core.errors import InvalidValue, require, require_count
 from fedcso.core.plan import Plan
 from fedcso.core.task import Task
+from fedcso.core.tree import without
 from fedcso.runs import launch
 from fedcso.runs.specs import (
-    algorithms,
-    build,
+    SEND_U,
+    Method,
     hyper_parameters,
     make_task,
+    methods,
     parse_algorithm,
     parse_value,
-    settings_of,
     spell,
     task_maker,
 )
@@ -42,7 +45,7 @@ def as_list(value: list[str] | str) -> list[str]:
 
 def check(config: Config) -> None:
     """Mistakes that would show later show now, before anything is made."""
-    algorithms_of(config)
+    methods_of(config)
     plan_of(config)
     require_count("checkpoint_rounds", config["checkpoint_rounds"], least=0)
     require("checkpoint_seconds", config["checkpoint_seconds"], lambda s: s >= 0, "at least 0")
@@ -73,18 +76,20 @@ def task_of(config: Config) -> Task:
     return make_task(maker, {name: config[name] for name in known if name in config}, config["problem"])
 
 
-def algorithms_of(config: Config) -> dict[str, Algorithm]:
+def methods_of(config: Config) -> dict[str, Method]:
     """The methods, by the names they were asked for."""
-    common = {name: parse_value(name, config[name]) for name in HYPER if name in config}
-    return algorithms(config["algorithm"], common)
+    return methods(config["algorithm"], _common(config, [*HYPER, SEND_U]))
 
 
 def algorithm_of(config: Config, spec: str, values: dict[str, Any]) -> Algorithm:
     """One of the methods, with some of its settings replaced."""
     kind, own = parse_algorithm(spec)
     known = hyper_parameters(kind)
-    common = {name: parse_value(name, config[name]) for name in known if name in config}
-    return build(kind, common | own | values)
+    return kind(**_common(config, known) | without(own, SEND_U) | values)
+
+
+def _common(config: Config, names: Iterable[str]) -> dict[str, Any]:
+    return {name: parse_value(name, config[name]) for name in names if name in config}
 
 
 def hyper_of(spec: str) -> list[str]:
@@ -92,11 +97,11 @@ def hyper_of(spec: str) -> list[str]:
     return hyper_parameters(parse_algorithm(spec)[0])
 
 
-def spec_of(spec: str, algorithm: Algorithm) -> str:
+def spec_of(spec: str, algorithm: Algorithm, codec: Codec = full) -> str:
     """A method with all its settings, as it can be asked for."""
-    name = spec.partition("(")[0].strip()
-    options = ", ".join(f"{key}={spell(value)}" for key, value in settings_of(algorithm).items())
-    return f"{name}({options})"
+    settings = vars(algorithm) | ({} if codec == full else {SEND_U: codec})
+    options = ", ".join(f"{key}={spell(value)}" for key, value in settings.items())
+    return f"{spec.partition('(')[0].strip()}({options})"
 
 
 def study_of(config: Config, units: list[Unit], folder: Path) -> Study:

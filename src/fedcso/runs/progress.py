@@ -64,6 +64,7 @@ class Lines:
     def __init__(self) -> None:
         self.last = time.monotonic()
         self.started: dict[str, tuple[float, int]] = {}
+        """By unit, when it was first shown, and how many rounds were done then."""
 
     def update(self, name: str, done: int, total: int, note: str) -> None:
         """Print if it is time."""
@@ -72,8 +73,8 @@ class Lines:
         if now - self.last < PLAIN_SECONDS and done < total:
             return
         self.last = now
-        left = (now - began) / max(done - first, 1) * (total - done)
-        print(f"{name}: round {done}/{total}  {note}  {left:.0f} s left", file=sys.stderr, flush=True)
+        left = _left(now - began, done - first, total - done)
+        print(f"{name}: round {done}/{total}  {note}{left}", file=sys.stderr, flush=True)
 
     def __enter__(self) -> Self:
         return self
@@ -82,6 +83,11 @@ class Lines:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         pass
+
+
+def _left(seconds: float, rounds: int, to_go: int) -> str:
+    """Return how long the rest will take, if rounds were seen to judge by."""
+    return "" if to_go and not rounds else f"  {seconds / max(rounds, 1) * to_go:.0f} s left"
 
 
 def display() -> Display:

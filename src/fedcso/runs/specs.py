@@ -4,11 +4,14 @@ import ast
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import torch
 
 from fedcso.algorithms import ALGORITHMS
-from fedcso.algorithms.frugal import FULL, Frugal, sending, shares_u, spelled
+from fedcso.codecs import CODECS
 from fedcso.core.algorithm import Algorithm
+from fedcso.core.codec import Codec, full
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
 from fedcso.core.schedules import SCHEDULES
 from fedcso.core.task import Task
@@ -18,44 +21,46 @@ from fedcso.runs import own
 TaskMaker = Callable[..., Task]
 
 SEND_U = "send_u"
-"""A setting of all methods that share u: how it travels."""
+"""The setting that names a codec: how u travels, for methods that share it."""
+
+
+class Method(NamedTuple):
+    """A method with its settings, and how what it shares travels."""
+
+    algorithm: Algorithm
+    codec: Codec
 
 
 def hyper_parameters(kind: type[Algorithm]) -> list[str]:
     """The names of a method's hyper-parameters."""
-    own = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # algorithms are dataclasses
-    return [*own, SEND_U] if shares_u(kind) else own
+    return [field.name for field in fields(kind)]  # type: ignore[arg-type]  # algorithms are dataclasses
 
 
-def build(kind: type[Algorithm], options: dict[str, Any]) -> Algorithm:
-    """A method with some of its settings."""
-    own = {name: value for name, value in options.items() if name != SEND_U}
-    return sending(options.get(SEND_U, FULL), kind(**own))
-
-
-def settings_of(algorithm: Algorithm) -> dict[str, Any]:
-    """All settings of a method, by name."""
-    if isinstance(algorithm, Frugal):
-        return vars(algorithm.base) | {SEND_U: spelled(algorithm)}
-    return dict(vars(algorithm))
-
-
-def algorithms(specs: Sequence[str], common: dict[str, Any]) -> dict[str, Algorithm]:
+def methods(specs: Sequence[str], common: dict[str, Any]) -> dict[str, Method]:
     """Methods by the way they were asked for; `common` settings go to every method that has them."""
     if not specs:
         raise InvalidValue("algorithm", [], "at least one method (fedcso list algorithms)")
-    result: dict[str, Algorithm] = {}
+    result: dict[str, Method] = {}
     used: set[str] = set()
     for spec in specs:
         if spec in result:
             raise InvalidValue("algorithm", spec, "named once; write different settings as NAME(option=value)")
         kind, options = parse_algorithm(spec)
-        known = hyper_parameters(kind)
-        result[spec] = build(kind, {k: v for k, v in common.items() if k in known} | options)
-        used |= common.keys() & set(known)
+        settings = common | options
+        algorithm = kind(**{name: value for name, value in settings.items() if name in hyper_parameters(kind)})
+        codec = settings.get(SEND_U, full)
+        used |= set(hyper_parameters(kind)) | ({SEND_U} if _suits(codec, algorithm) else set())
+        if SEND_U in options and SEND_U not in used:
+            raise InvalidValue(SEND_U, spell(codec), f"left out: {spec.partition('(')[0].strip()} shares no u")
+        result[spec] = Method(algorithm, codec if _suits(codec, algorithm) else full)
     for name in common.keys() - used:
-        raise InvalidValue(name, common[name], f"left out: none of {', '.join(specs)} has it")
+        raise InvalidValue(name, spell(common[name]), f"left out: none of {', '.join(specs)} has it")
     return result
+
+
+def _suits(codec: Codec, algorithm: Algorithm) -> bool:
+    """True if the method shares what the codec is made for; any x will do to see it."""
+    return codec.needs <= algorithm.init(torch.zeros(())).shared.keys()
 
 
 def parse_algorithm(spec: str) -> tuple[type[Algorithm], dict[str, Any]]:
@@ -71,9 +76,10 @@ def parse_algorithm(spec: str) -> tuple[type[Algorithm], dict[str, Any]]:
     if not isinstance(call, ast.Call) or call.args or any(keyword.arg is None for keyword in call.keywords):
         raise InvalidValue("algorithm", spec, "NAME or NAME(option=value, option=value)")
     options = {str(keyword.arg): _value(str(keyword.arg), keyword.value) for keyword in call.keywords}
+    known = [*hyper_parameters(kind), SEND_U]
     for option in options:
-        if option not in hyper_parameters(kind):
-            raise UnknownName(f"option of {name.strip()}", option, hyper_parameters(kind))
+        if option not in known:
+            raise UnknownName(f"option of {name.strip()}", option, known)
     return kind, options
 
 
@@ -94,10 +100,14 @@ def parse_value(name: str, text: Any) -> Any:
     """A number, or a schedule such as `cosine(0.1, 5000)`."""
     if not isinstance(text, str):
         return text
+    return _value(name, _parsed(name, text, _VALUES))
+
+
+def _parsed(name: str, text: str, allowed: str) -> ast.expr:
     try:
-        return _value(name, ast.parse(text.strip(), mode="eval").body)
+        return ast.parse(text.strip(), mode="eval").body
     except SyntaxError:
-        raise InvalidValue(name, text, _VALUES) from None
+        raise InvalidValue(name, text, allowed) from None
 
 
 def parse_values(name: str, text: str) -> list[Any]:
@@ -112,36 +122,54 @@ def parse_values(name: str, text: str) -> list[Any]:
 
 
 def spell(value: Any) -> str:
-    """A number or schedule as it is written in a specification."""
-    for name, kind in SCHEDULES.items():
+    """A number, schedule or codec as it is written in a specification."""
+    for name, kind in {**SCHEDULES, **CODECS}.items():
         if isinstance(value, kind):
-            return f"{name}({', '.join(repr(part) for part in vars(value).values())})"
+            settings = ", ".join(repr(part) for part in vars(value).values())
+            return f"{name}({settings})" if settings else name
     return repr(value)
 
 
 _VALUES = "a number, or a schedule: " + ", ".join(f"{name}(…)" for name in SCHEDULES)
+CODEC_NAMES = ", ".join(f"{name}(k)" if fields(kind) else name for name, kind in CODECS.items())
 
 
 def _value(name: str, node: ast.expr) -> Any:
     if name == SEND_U:
-        return node.value if isinstance(node, ast.Constant) else ast.unparse(node)
+        return _codec(node)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if node.func.id not in SCHEDULES:
             raise UnknownName("schedule", node.func.id, SCHEDULES)
-        try:
-            return SCHEDULES[node.func.id](
-                *(ast.literal_eval(a) for a in node.args),
-                **{str(k.arg): ast.literal_eval(k.value) for k in node.keywords},
-            )
-        except ValueError as error:
-            reason = str(error) if isinstance(error, InvalidValue) else "its arguments are numbers"
-            raise InvalidValue(name, ast.unparse(node), f"called rightly: {reason}") from error
-        except TypeError as error:
-            raise InvalidValue(name, ast.unparse(node), f"called rightly: {error}") from error
+        return _called(name, SCHEDULES[node.func.id], node)
     try:
         return ast.literal_eval(node)
     except (TypeError, ValueError):
         raise InvalidValue(name, ast.unparse(node), _VALUES) from None
+
+
+def _codec(node: ast.expr) -> Codec:
+    """`int8`, `'int8'` or `every(3)` as a codec."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        node = _parsed(SEND_U, node.value, f"one of {CODEC_NAMES}")
+    call = ast.Call(node, [], []) if isinstance(node, ast.Name) else node
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in CODECS):
+        raise InvalidValue(SEND_U, ast.unparse(node), f"one of {CODEC_NAMES}")
+    codec: Codec = _called(SEND_U, CODECS[call.func.id], call)
+    return codec
+
+
+def _called(name: str, kind: Callable[..., Any], node: ast.Call) -> Any:
+    """What a call with plain values for arguments gives."""
+    try:
+        return kind(
+            *(ast.literal_eval(a) for a in node.args),
+            **{str(k.arg): ast.literal_eval(k.value) for k in node.keywords},
+        )
+    except ValueError as error:
+        reason = str(error) if isinstance(error, InvalidValue) else "its arguments are numbers"
+        raise InvalidValue(name, ast.unparse(node), f"called rightly: {reason}") from error
+    except TypeError as error:
+        raise InvalidValue(name, ast.unparse(node), f"called rightly: {error}") from error
 
 
 def task_maker(name: str) -> TaskMaker:

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 
 from fedcso.core.algorithm import Algorithm
+from fedcso.core.codec import Codec, full
 from fedcso.core.errors import FedcsoError
 from fedcso.core.estimator import Estimator
 from fedcso.core.plan import Plan
@@ -53,6 +54,7 @@ class Unit:
     engine: str | Engine = "simulation"
     """By name, or an engine itself."""
     device: str = "cpu"
+    codec: Codec = full
 
 
 @dataclass(frozen=True)
@@ -185,6 +187,7 @@ def parts(unit: Unit) -> list[Part]:
                 seeds,
                 engine=engine,
                 estimator=unit.estimator,
+                codec=unit.codec,
                 device=unit.device,
                 callbacks=callbacks,
                 start=start,
@@ -193,7 +196,7 @@ def parts(unit: Unit) -> list[Part]:
 
         return Part(name, algorithms, seeds, play)
 
-    if engine.plays_grids(Job(unit.algorithms[0], unit.task, unit.plan, estimator=unit.estimator)):
+    if engine.plays_grids(Job(unit.algorithms[0], unit.task, unit.plan, estimator=unit.estimator, codec=unit.codec)):
         return [part("all", unit.algorithms, unit.seeds)]
     return [
         part(f"setting{g}-seed{seed}", [algorithm], [seed])

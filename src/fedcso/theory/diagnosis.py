@@ -27,7 +27,7 @@ from fedcso.core.estimator import blocks
 from fedcso.core.oracle import Oracle
 from fedcso.core.problem import Batch, Problem, steps_of
 from fedcso.core.streams import DIAGNOSIS, stream
-from fedcso.core.tree import Tree, leaves, map_leaves
+from fedcso.core.tree import Tree, leaves, map_leaves, to_device
 from fedcso.estimators.halves import require_every
 from fedcso.estimators.plain import plain
 
@@ -144,11 +144,12 @@ def diagnose(
     share = torch.tensor([1.0 if weights is None else weights[n] for n in able], dtype=torch.float64)
     share = share / share.sum()
     top, per = 2 * sizes[-1], math.ceil(samples / batches / len(able))
-    rng, oracle = stream(seed, DIAGNOSIS, round), Oracle(problem, plain)
+    rng, oracle, costs = stream(seed, DIAGNOSIS, round), Oracle(problem, plain), Costs()
     drawn = []
     for _ in range(batches):
-        some = [oracle.draw(data[n], rng, 1, per, top, _device(x)) for n in able]
-        drawn.append([steps_of(batch, 1)[0] for batch in some])
+        some = [plain.draw(problem, data[n], rng, 1, per, top) for n in able]
+        costs = sum((one.costs for one in some), costs)
+        drawn.append([steps_of(to_device(one.batch, _device(x)), 1)[0] for one in some])
     require_every(drawn[0][0].eta, top, axis=1)
 
     def gradients(m: int, first: bool = False) -> torch.Tensor:
@@ -166,7 +167,7 @@ def diagnose(
         gradient=_length(truth),
         sizes=[Size(m, _length(gradients(m) - truth), _deviation(gradients(m, first=True), spread)) for m in sizes],
         averaged=averaged,
-        costs=oracle.costs,
+        costs=costs + oracle.costs,
     )
 
 

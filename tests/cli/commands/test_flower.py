@@ -55,7 +55,7 @@ def test_a_problem_of_ones_own_goes_into_the_app(tmp_path):
         (["--problem", "nested_quadratik"], "did you mean nested_quadratic"),
         (["--problem", "examples/own_problem.py:task", "--sites", 3], "as many as the problem has clients, 8"),
         (["--dp-noise", 1, "--clip-update", 1, "--weights", "size", *QUADRATIC], "weights"),
-        (["--send-u", "int8", *QUADRATIC], "send_u"),
+        (["--send-u", "int4", *QUADRATIC], "send_u"),
         (["--diagnose-every", 2, *QUADRATIC], "diagnose_every"),
         ([], "problem"),
     ],

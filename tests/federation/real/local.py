@@ -15,11 +15,11 @@ from fedcso.core.errors import NonFinite
 from fedcso.core.tree import leaves
 from fedcso.engines import run
 from fedcso.engines.job import Job
-from fedcso.engines.loop import drive, only
+from fedcso.engines.loop import drive
 from fedcso.engines.reference import ClientByClient
 from fedcso.federation.deploy.deployment import SUPERLINK, Deployment, site_process
 from fedcso.runs import checkpoint
-from fedcso.runs.config import algorithms_of, plan_of, task_of
+from fedcso.runs.config import methods_of, plan_of, task_of
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.study import as_file_name
 from tests import processes
@@ -144,23 +144,24 @@ def simulated(folder, algorithm, seed=0):
     """The same in one process."""
     config = folder.config()
     task = task_of(config)
-    method = algorithms_of(config)[algorithm]
-    return run(method, task, plan_of(config), seed)
+    method = methods_of(config)[algorithm]
+    return run(method.algorithm, task, plan_of(config), seed, codec=method.codec)
 
 
 def without(folder, algorithm, absent, seed=0):
     """The same in one process, where (client, round from 0) that are absent are left out of the round."""
 
     class WithGaps(ClientByClient):
-        def local_round(self, client, round):
-            if (client, round) in absent:
-                return NonFinite("reply", client, round, 0, seed)
-            return super().local_round(client, round)
+        def local_round(self, number, opened):
+            if (number, opened.round.number) in absent:
+                return NonFinite("reply", number, opened.round.number, 0, seed)
+            return super().local_round(number, opened)
 
     config = folder.config() | {"on_nonfinite": "drop"}
     task = task_of(config)
-    job = Job(algorithms_of(config)[algorithm], task, plan_of(config), seed)
-    return only(drive(WithGaps(job)))
+    method = methods_of(config)[algorithm]
+    (trace,) = drive(WithGaps(Job(method.algorithm, task, plan_of(config), seed, codec=method.codec)))
+    return trace
 
 
 def assert_same(found, expected):

@@ -24,7 +24,7 @@ from fedcso.estimators import ESTIMATORS
 from fedcso.reports import outputs
 from fedcso.reports.terminal import conclude
 from fedcso.runs import launch
-from fedcso.runs.config import Config, algorithms_of, plan_of, study_of, task_of
+from fedcso.runs.config import Config, methods_of, plan_of, study_of, task_of
 from fedcso.runs.execute import execute_study, same_data
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.study import Unit
@@ -88,8 +88,8 @@ def _carry_out(folder: RunFolder, task: Task) -> int:
 def _units(config: Config, task: Task) -> list[Unit]:
     plan, estimator = plan_of(config), ESTIMATORS[config["estimator"]]
     units = []
-    for name, algorithm in algorithms_of(config).items():
-        Job(algorithm, task, plan, estimator=estimator)  # refuses what does not go together
+    for name, (algorithm, codec) in methods_of(config).items():
+        Job(algorithm, task, plan, estimator=estimator, codec=codec)  # refuses what does not go together
         units.append(
             Unit(
                 name,
@@ -100,6 +100,7 @@ def _units(config: Config, task: Task) -> list[Unit]:
                 estimator=estimator,
                 engine=config["engine"],
                 device=config["device"],
+                codec=codec,
             )
         )
     return units

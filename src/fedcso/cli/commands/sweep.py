@@ -35,6 +35,7 @@ from fedcso.runs.config import (
     algorithm_of,
     as_list,
     hyper_of,
+    methods_of,
     plan_of,
     seeds,
     spec_of,
@@ -66,14 +67,15 @@ def main(arguments: list[str]) -> int:
 def _check(config: Config, task: Task) -> None:
     """Mistakes show before a folder is made."""
     require_count("trials", config["trials"])
-    tried = [algorithm for every in points(config).values() for algorithm in every]
+    tried = {spec: list(every) for spec, every in points(config).items()}
     if config["search"]:
         require_optuna()
-        tried += [algorithm for spec in config["algorithm"] for algorithm in _corners(config, spec)]
+        tried = {spec: every + _corners(config, spec) for spec, every in tried.items()}
     plan = plan_of(config)
-    for algorithm in tried:
-        # Refuses what does not go together.
-        Job(algorithm, task, plan, estimator=ESTIMATORS[config["estimator"]])
+    for spec, (_, codec) in methods_of(config).items():
+        for algorithm in tried[spec]:
+            # Refuses what does not go together.
+            Job(algorithm, task, plan, estimator=ESTIMATORS[config["estimator"]], codec=codec)
     x = task.problem.init(stream(0, START, 0))
     weights = [1.0] * len(task.clients)
     (metrics,) = evaluate(task.for_tuning(), [x], weights)
@@ -136,9 +138,10 @@ def resume(folder: RunFolder, task: Task | None = None) -> int:
         table += [_row(name, algorithm, traces, config) for algorithm, _, traces in ranked]
     folder.write("sweep.csv", tables.as_csv(tables.flat(table)))
     show(table, title="validation, best first")
-    best = {name: spec_of(name, algorithm) for name, algorithm in chosen.items()}
+    codecs = {name: codec for name, (_, codec) in methods_of(config).items()}
+    best = {name: spec_of(name, algorithm, codecs[name]) for name, algorithm in chosen.items()}
     folder.write("chosen.yaml", yaml.safe_dump({"algorithm": list(best.values())}, allow_unicode=True))
-    final = [_unit(config, task, best[name], [algorithm], config["seeds"]) for name, algorithm in chosen.items()]
+    final = [_unit(config, task, best[name], name, [one], config["seeds"]) for name, one in chosen.items()]
     found = execute_study(folder, study_of(config, final, folder.path), config["track"])
     summary = outputs.write_all(folder, found, config["seeds"], task)
     print("test data, chosen settings:")
@@ -151,7 +154,7 @@ Outcome = tuple[Algorithm, float, list[Trace]]
 
 def _grid(folder: RunFolder, config: Config, task: Task) -> dict[str, list[Outcome]]:
     units = [
-        _unit(config, task.for_tuning(), f"tune {name} {number}", group, config["tuning_seeds"])
+        _unit(config, task.for_tuning(), f"tune {name} {number}", name, group, config["tuning_seeds"])
         for name, every in points(config).items()
         for number, group in enumerate(_stackable(every))
     ]
@@ -180,7 +183,8 @@ def _search(folder: RunFolder, config: Config, task: Task) -> dict[str, list[Out
 
         def attempt(number: int, values: dict[str, float], spec: str = spec) -> float:
             algorithm = algorithm_of(config, spec, values)
-            unit = _unit(config, task.for_tuning(), f"trial {number} {spec}", [algorithm], config["tuning_seeds"])
+            name = f"trial {number} {spec}"
+            unit = _unit(config, task.for_tuning(), name, spec, [algorithm], config["tuning_seeds"])
             study = study_of(config, [unit], folder.path)
             traces = execute_study(folder, study, config["track"])[unit.name][0]
             value = score(traces, config)
@@ -218,7 +222,7 @@ def _row(name: str, algorithm: Algorithm, traces: list[Trace], config: Config) -
     return {"algorithm": name, **options, f"validation {metric}": "broke off" if broken else value}
 
 
-def _unit(config: Config, task: Task, name: str, algorithms: list[Algorithm], seeds: list[int]) -> Unit:
+def _unit(config: Config, task: Task, name: str, spec: str, algorithms: list[Algorithm], seeds: list[int]) -> Unit:
     return Unit(
         name,
         task,
@@ -228,4 +232,5 @@ def _unit(config: Config, task: Task, name: str, algorithms: list[Algorithm], se
         ESTIMATORS[config["estimator"]],
         config["engine"],
         config["device"],
+        methods_of(config)[spec].codec,
     )

@@ -10,7 +10,6 @@ options are those of `fedcso run` (see fedcso run auprc --help) and:
 from pathlib import Path
 from typing import Any
 
-from fedcso.algorithms.frugal import FULL, Frugal, spelled
 from fedcso.cli.options import read_options
 from fedcso.cli.parser import Parser, UsageError
 from fedcso.core.errors import FedcsoError, InvalidValue
@@ -18,7 +17,7 @@ from fedcso.datasets.tables.agree import ELSEWHERE
 from fedcso.engines.job import Job
 from fedcso.federation.deploy.app import write_app
 from fedcso.federation.options import OPTIONS, Federation
-from fedcso.runs.config import algorithms_of, plan_of, task_of
+from fedcso.runs.config import methods_of, plan_of, task_of
 from fedcso.runs.specs import task_maker
 
 USAGE = "fedcso flower init FOLDER --problem PROBLEM"
@@ -34,9 +33,6 @@ def main(arguments: list[str]) -> int:
     config = {name: value for name, value in config.items() if name not in NOT_HERE}
     federation = Federation(**{name: config[name] for name in OPTIONS})
     federation.check(plan_of(config))
-    for algorithm in algorithms_of(config).values():
-        if isinstance(algorithm, Frugal):
-            raise InvalidValue("send_u", spelled(algorithm), f"{FULL}: over real sites x and u travel as they are")
     if config.get("data") != ELSEWHERE:
         config = _dealt(config, len(federation.names))
     write_app(folder, config, federation.names)
@@ -74,8 +70,8 @@ def _dealt(config: dict[str, Any], sites: int) -> dict[str, Any]:
     task = task_of(config)
     if len(task.clients) != sites:
         raise InvalidValue("sites", sites, f"as many as the problem has clients, {len(task.clients)}")
-    for algorithm in algorithms_of(config).values():
+    for algorithm, codec in methods_of(config).values():
         if algorithm.stacks is False and not algorithm.durable:
             raise FedcsoError(f"{type(algorithm).__name__} is not carried out over real sites")
-        Job(algorithm, task, plan_of(config))
+        Job(algorithm, task, plan_of(config), codec=codec)
     return config

@@ -1,0 +1,49 @@
+"""u is averaged in every k-th round only; in between each client goes on with its own.
+
+u goes up at the end of rounds k, 2k, … and down at the start of the rounds after them. A client remembers its u in
+between; one that missed a round is sent the server's, which is the last average.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fedcso.core.codec import Broadcast, Codec, Forgotten, Memory, Message, Messages, Round
+from fedcso.core.errors import require_count
+from fedcso.core.tree import Tree, without
+
+
+@dataclass(frozen=True)
+class Occasional(Codec):
+    """u every k-th time, all else always."""
+
+    every: int
+    """k."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"x", "u"})
+    durable: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require_count("send_u: every", self.every)
+
+    def broadcast(self, shared: dict[str, Tree], memory: Memory, round: Round) -> Broadcast:
+        """u is needed when it is new, and by clients that have none of their own."""
+        is_new = round.number % self.every == 0
+        return Broadcast(shared, shared if is_new else without(shared, "u"), {})
+
+    def receive(self, message: Message, memory: Memory | None, round: Round) -> tuple[dict[str, Tree], Memory]:
+        """The server's u, or else the client's own."""
+        if "u" in message:
+            return message, {}
+        if not memory:
+            raise Forgotten("the message has no u, and this client has none of its own")
+        return message | {"u": memory["u"]}, {}
+
+    def reply(self, shared: dict[str, Tree], memory: Memory, round: Round) -> tuple[Message, Memory]:
+        """u if it is its turn; otherwise it stays here."""
+        if (round.number + 1) % self.every == 0:
+            return shared, {}
+        return without(shared, "u"), {"u": shared["u"]}
+
+    def combine(self, messages: Messages, before: dict[str, Tree], round: Round) -> dict[str, Tree]:
+        """Until there is another, the last average of u is the server's."""
+        return before | super().combine(messages, before, round)

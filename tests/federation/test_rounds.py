@@ -1,0 +1,196 @@
+"""Rounds over sites, without processes: they are the simulation's, and no answer breaks or deceives the coordinator."""
+
+import json
+
+import pytest
+import torch
+
+pytest.importorskip("flwr", reason="needs Flower: pip install 'fedcso[flower]'")
+
+from fedcso.core.tree import nbytes
+from fedcso.federation.options import Federation
+from fedcso.federation.privacy import statement
+from tests.federation.in_process import Sites
+from tests.helpers import assert_same_run
+
+ROUNDS = 6
+CODECS = ["full", "bfloat16", "int8", "every(3)", "inferred"]
+
+
+def federation_of(folder, algorithm="FCSG-M", **settings):
+    config = {
+        "problem": "nested_quadratic",
+        "clients": 4,
+        "algorithm": [algorithm],
+        "learning_rate": 0.05,
+        "rounds": ROUNDS,
+        "local_steps": 3,
+        "outer_batch": 2,
+        "inner_batch": 3,
+        "estimator": "plain",
+    }
+    return Sites(folder, config | settings)
+
+
+def of_shared(trace):
+    """What a run over sites and a simulation have in common: sites measure nothing here."""
+    trace.rows = [{name: row[name] for name in ("round", "train_loss", "bytes_up", "bytes_down")} for row in trace.rows]
+    trace.best = trace.last
+    return trace
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("algorithm", ["FCSG-M", "Acc-FCSG-M", "Local-SCGDM"])
+@pytest.mark.parametrize("participation", [1.0, 2])
+def test_a_run_over_sites_is_the_simulation_and_so_are_its_bytes(
+    codec, algorithm, participation, tmp_path, monkeypatch
+):
+    sites = federation_of(tmp_path, algorithm, send_u=codec, participation=participation)
+    found, expected = sites.play(monkeypatch), sites.simulated()
+    assert_same_run(of_shared(found), of_shared(expected))
+    assert {row["outcome"] for row in sites.rows} == {"answered"}
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("algorithm", ["FCSG-M", "Acc-FCSG-M"])
+def test_an_interrupted_run_goes_on_with_what_sites_remember(codec, algorithm, tmp_path, monkeypatch):
+    sites = federation_of(tmp_path, algorithm, send_u=codec, participation=3)
+    snapshots = []
+
+    def interrupt(progress):
+        snapshots.append(progress.snapshot())
+        if progress.done == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sites.play(monkeypatch, callbacks=[interrupt])
+    found = sites.play(monkeypatch, start=snapshots[-1])
+    assert_same_run(of_shared(found), of_shared(sites.simulated()))
+    assert {row["outcome"] for row in sites.rows} == {"answered"}
+
+
+@pytest.mark.parametrize("codec", ["every(3)", "inferred"])
+def test_a_site_that_lost_its_memory_is_left_out_once_and_told_everything(codec, tmp_path, monkeypatch):
+    sites = federation_of(tmp_path, send_u=codec)
+
+    def lose(progress):
+        if progress.done == 1:
+            sites.forget(2)
+
+    trace = sites.play(monkeypatch, callbacks=[lose])
+    outcomes = {(row["site"], row["round"]): row["outcome"] for row in sites.rows}
+    assert outcomes.pop(("2", 2)) == "it has lost what it remembered of the last round"
+    assert set(outcomes.values()) == {"answered"}
+    assert [str(fault) for fault in trace.dropped] == [
+        "client 2 was left out of round 1: it has lost what it remembered of the last round"
+    ]
+
+
+# ------------------------------------------------------------------------------- what a site may not decide
+
+
+def saying(**changes):
+    return lambda words, tree: (words | changes, tree)
+
+
+def counting(**changes):
+    return lambda words, tree: (words | {"costs": words["costs"] | changes}, tree)
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"rounds": -1},
+        {"rounds": -(10**9)},
+        {"rounds": 10**30},
+        {"bytes_up": -(10**9), "bytes_down": 10**30},
+        {"participants": 7, "epsilon": 0.0},
+    ],
+)
+def test_what_the_server_knows_it_counts_itself(lie, tmp_path, monkeypatch):
+    """A site that reports rounds could lower the ε that is reported for all."""
+    sites = federation_of(tmp_path)
+    sites.tampered = {(1, round): counting(**lie) for round in range(ROUNDS)}
+    trace = sites.play(monkeypatch)
+    assert trace.costs == sites.simulated().costs
+    assert trace.costs.rounds == ROUNDS
+    federation = Federation(sites="4", dp_noise=1.0, clip_update=1.0)
+    assert json.loads(statement(federation, [trace]))["rounds"] == ROUNDS
+
+
+@pytest.mark.parametrize(
+    ("tamper", "reason"),
+    [
+        *[(counting(**{name: value}), "counts") for name in ("outer_samples", "gradients") for value in (-1, 10**9)],
+        (counting(inner_samples="many"), "counts"),
+        (counting(inner_samples=True), "counts"),
+        (counting(inner_samples=1.5), "counts"),
+        (counting(inner_samples=None), "counts"),
+        (saying(train_loss=float("nan")), "training loss"),
+        (saying(train_loss=float("-inf")), "training loss"),
+        (saying(train_loss="low"), "training loss"),
+        (saying(seconds=-1.0), "seconds"),
+        (saying(seconds=1e9), "seconds"),
+        (saying(seconds="soon"), "seconds"),
+        (saying(costs=[]), "lacks something"),
+        (lambda words, tree: ({}, tree), "lacks something"),
+        (lambda words, tree: (words, {"output": tree["shared"]["x"]}), "lacks something"),
+    ],
+)
+def test_an_impossible_answer_does_not_count(tamper, reason, tmp_path, monkeypatch):
+    sites = federation_of(tmp_path, rounds=2)
+    sites.tampered = {(1, 1): tamper}
+    trace = sites.play(monkeypatch)
+    (fault,) = trace.dropped
+    assert (fault.client, fault.round) == (1, 1)
+    assert reason in fault.reason
+    assert trace.costs.outer_samples == (4 + 3) * 3 * 2
+
+
+@pytest.mark.parametrize("honest", [0, 3])
+def test_a_site_that_omits_the_model_of_the_output_step_does_not_count(honest, tmp_path, monkeypatch):
+    """Whether it answers first or last."""
+    sites = federation_of(tmp_path, rounds=1)
+    sites.tampered = {(honest, 0): lambda words, tree: (words, {"shared": tree["shared"]})}
+    trace = sites.play(monkeypatch)
+    (fault,) = trace.dropped
+    assert fault.client == honest
+    assert "lacks the model of the output step" in fault.reason
+    assert torch.isfinite(trace.output).all()
+
+
+def test_a_model_that_was_not_asked_for_is_not_taken(tmp_path, monkeypatch):
+    """With noise no one may see an iterate without any."""
+    sites = federation_of(tmp_path, rounds=1)
+    sites.options = {"dp_noise": 1.0, "clip_update": 1.0}
+    sites.tampered = {(2, 0): lambda words, tree: (words, tree | {"output": tree["shared"]["x"]})}
+    trace = sites.play(monkeypatch)
+    assert [fault.client for fault in trace.dropped] == [2]
+
+
+@pytest.mark.parametrize("codec", ["bfloat16", "int8"])
+def test_a_message_of_another_codec_does_not_count(codec, tmp_path, monkeypatch):
+    sites = federation_of(tmp_path, rounds=2, send_u=codec)
+    sites.tampered = {(1, 1): lambda words, tree: (words, {"shared": tree["shared"] | {"u": tree["shared"]["x"]}})}
+    (fault,) = sites.play(monkeypatch).dropped
+    assert "other shapes" in fault.reason
+
+
+def test_a_scale_that_is_not_finite_does_not_count(tmp_path, monkeypatch):
+    sites = federation_of(tmp_path, rounds=2, send_u="int8")
+
+    def spoil(words, tree):
+        u = tree["shared"]["u"] | {"scale": torch.tensor(float("inf"))}
+        return words, tree | {"shared": tree["shared"] | {"u": u}}
+
+    sites.tampered = {(1, 1): spoil}
+    (fault,) = sites.play(monkeypatch).dropped
+    assert "not finite" in fault.reason
+
+
+def test_a_site_that_is_not_connected_is_sent_nothing(tmp_path, monkeypatch):
+    sites = federation_of(tmp_path, rounds=1)
+    x = nbytes(sites.simulated().last)
+    assert sites.play(monkeypatch).costs.bytes_down == 4 * 2 * x
+    sites.absent = {3}
+    assert sites.play(monkeypatch).costs.bytes_down == 3 * 2 * x
