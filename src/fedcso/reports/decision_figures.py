@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fedcso.reports.importance import Importance
+from fedcso.reports.looks import look
 from fedcso.reports.outcome import Outcome
 from fedcso.reports.reliability import Group
 from fedcso.reports.score_counts import ScoreCounts
@@ -23,19 +24,17 @@ def precision_recall(curves: Mapping[str, ScoreCounts], chosen: Threshold | None
     """
     from matplotlib.figure import Figure
 
-    from fedcso.reports.figures import style
-
     figure = Figure(figsize=(5.2, 4.8), layout="constrained")
     axes = figure.subplots()
     for number, (name, counts) in enumerate(curves.items()):
-        points, look = OperatingPoints.of(counts), style(number)
-        marker = look.pop("marker")
+        points, drawn = OperatingPoints.of(counts), look(number)
+        line = drawn.in_figure() | {"marker": ""}
         recall, precision = [0.0, *points.recall], [points.precision[0], *points.precision]
-        axes.plot(recall, precision, drawstyle="steps-pre", label=f"{name} (dotted: chance)", **look)
-        axes.axhline(points.prevalence, color=look["color"], linewidth=1, linestyle=":")
+        axes.plot(recall, precision, drawstyle="steps-pre", label=f"{name} (dotted: chance)", **line)
+        axes.axhline(points.prevalence, color=drawn.colour, linewidth=1, linestyle=":")
         if chosen:
             outcome = _outcome(points, chosen)
-            _mark(axes, outcome, f"threshold {chosen.score:.3g}, {name}", look["color"], marker)
+            _mark(axes, outcome, f"threshold {chosen.score:.3g}, {name}", drawn.colour, drawn.marker)
     axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.02))
     _finish(axes)
     figure.legend(loc="outside lower center", frameon=False, fontsize=8)
@@ -73,20 +72,20 @@ def reliability(groups: Sequence[Group]) -> "Figure":
     """Draw observed shares with Wilson's intervals against probabilities, and the number of rows of each group."""
     from matplotlib.figure import Figure
 
-    from fedcso.reports.figures import plain_numbers, style
+    from fedcso.reports.figures import plain_numbers
 
     figure = Figure(figsize=(5.2, 5.2), layout="constrained")
     axes, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     predicted = [group.predicted for group in groups]
     observed = [group.observed for group in groups]
     bars = [[o.value - o.low for o in observed], [o.high - o.value for o in observed]]
-    look = style(0) | {"linestyle": "none"}
+    points = look(0).in_figure() | {"linestyle": "none"}
     furthest = min(1.0, 1.05 * max(*predicted, *(o.high for o in observed)))
     axes.plot([0, furthest], [0, furthest], color=GREY, linewidth=1, linestyle=":", label="as predicted")
-    axes.errorbar(predicted, [o.value for o in observed], yerr=bars, capsize=2, label="observed", **look)
+    axes.errorbar(predicted, [o.value for o in observed], yerr=bars, capsize=2, label="observed", **points)
     axes.set(ylabel="observed share of positives", xlim=(-0.02 * furthest, furthest), ylim=(-0.02 * furthest, furthest))
     axes.legend(frameon=False, fontsize=8, loc="upper left")
-    below.plot(predicted, [group.rows for group in groups], **look)
+    below.plot(predicted, [group.rows for group in groups], **points)
     below.set(xlabel="probability", ylabel="rows", yscale="log")
     plain_numbers(below.yaxis)
     for panel in (axes, below):
@@ -98,15 +97,11 @@ def importance(columns: Sequence[Importance], most: int = 20) -> "Figure":
     """Draw the importance of the first columns, with its spread over repeats."""
     from matplotlib.figure import Figure
 
-    from fedcso.reports.figures import style
-
     shown = list(columns)[:most]
     figure = Figure(figsize=(5.2, 0.8 + 0.28 * len(shown)), layout="constrained")
     axes = figure.subplots()
     places = range(len(shown))
-    axes.barh(
-        places, [c.mean for c in shown], xerr=[c.spread for c in shown], color=style(0)["color"], ecolor="#000000"
-    )
+    axes.barh(places, [c.mean for c in shown], xerr=[c.spread for c in shown], color=look(0).colour, ecolor="#000000")
     axes.axvline(0, color=GREY, linewidth=1)
     axes.set_yticks(places, [c.column for c in shown])
     axes.invert_yaxis()
