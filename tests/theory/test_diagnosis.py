@@ -1,4 +1,4 @@
-"""The diagnosis against the truth, where it is known, and what it says in words."""
+"""The diagnosis compared with the truth where it is known, and its messages."""
 
 import math
 
@@ -23,13 +23,13 @@ SIZES = [1, 2, 8]
 
 
 def contains(interval: Magnitude, truth: float, times: float = 1.0) -> bool:
-    """Within the interval, or within a multiple of it: of many intervals some miss."""
+    """Return whether the interval, widened by a factor, contains the truth; of many intervals some miss."""
     reach = times * (interval.high - interval.low) / 2
     return abs(interval.value - truth) <= reach
 
 
 def true_noise(problem, clients, x, m: int, draws: int = 200_000) -> float:
-    """By brute force, mean over the clients."""
+    """Return the noise computed by brute force, averaged over the clients."""
     total = 0.0
     for data in clients:
         batch = plain.draw(problem, data, stream(99, 0, m), draws // len(clients), 1, m).batch
@@ -56,7 +56,7 @@ def test_the_noise_is_that_of_a_single_estimate():
 
 
 def test_the_bias_of_a_smooth_f_without_a_formula_is_found():
-    """Against the exact gradient and a brute-force mean of the estimator."""
+    """Compare with the exact gradient and a brute-force mean of the estimator."""
     problem = InvariantLogistic(dimension=2, noise=1.5, dtype=torch.float64)
     (source,) = problem.clients(1)
     x = torch.tensor([2.0, -1.0], dtype=torch.float64)
@@ -67,7 +67,7 @@ def test_the_bias_of_a_smooth_f_without_a_formula_is_found():
     assert contains(found.sizes[1].bias, truth, times=2)
 
 
-def test_intervals_hold_what_they_promise():
+def test_intervals_have_their_coverage():
     """Of 60 intervals about 57 contain the truth."""
     problem, x = NestedQuadratic(1), torch.tensor([2.0], dtype=torch.float64)
     clients = problem.centres(2)
@@ -79,7 +79,7 @@ def test_intervals_hold_what_they_promise():
 
 
 def test_squared_lengths_are_not_inflated_by_noise():
-    """Where there is no bias, none is found on average: the squares' mean is small beside the noise."""
+    """If there is no bias, none is found on average, because squared norms are estimated without bias."""
     case = classification()
     found = diagnose(case.problem, case.problem.init(stream(0, 0, 0)), case.clients, [1, 4], samples=64)
     assert [size.bias for size in found.sizes] == [(0.0, 0.0, 0.0)] * 2
@@ -87,7 +87,7 @@ def test_squared_lengths_are_not_inflated_by_noise():
 
 
 def test_a_kinked_f_is_underestimated_by_what_is_documented():
-    """Its bias falls like 1/√m: 2(1 − 1/√2) = 0.586 of it is found at the largest m."""
+    """The bias falls like 1/√m, and 2(1 − 1/√2) = 0.586 of it is found at the largest m."""
     problem = Kinked()
     x = torch.zeros(1, dtype=torch.float64)
     found = diagnose(problem, x, [None], [4], samples=20_000)
@@ -96,7 +96,7 @@ def test_a_kinked_f_is_underestimated_by_what_is_documented():
 
 
 def test_clients_count_by_their_weights():
-    """At a point where one client has twice the other's gradient."""
+    """Use a point where one client has twice the gradient of the other."""
     problem = NestedQuadratic(1)
     x, clients = torch.tensor([2.0], dtype=torch.float64), problem.centres(2, heterogeneity=2.0)
     for weights in ([1.0, 0.0], [0.25, 0.75]):
@@ -112,7 +112,7 @@ def test_any_problem_can_be_diagnosed(name):
     found = diagnose(case.problem, x, case.clients, [1, 2], samples=32, batches=4)
     assert found.gradient.high > 0
     assert all(math.isfinite(part) for size in found.sizes for part in (*size.bias, *size.noise))
-    assert float(norm(x)) == float(norm(case.problem.init(stream(0, 0, 0))))  # untouched
+    assert float(norm(x)) == float(norm(case.problem.init(stream(0, 0, 0))))  # x is not changed
 
 
 def test_what_it_costs_is_counted():
@@ -134,7 +134,7 @@ def test_the_same_seed_and_round_find_the_same_and_others_do_not():
 # ---------------------------------------------------------------------------------------- in words
 
 
-def made(bias, noise, gradient=(1.0, 0.9, 1.1), averaged=100, m=8) -> Diagnosis:
+def diagnosis(bias, noise, gradient=(1.0, 0.9, 1.1), averaged=100, m=8) -> Diagnosis:
     return Diagnosis(
         Magnitude(*gradient), [Size(m, Magnitude(*bias), Magnitude(noise, noise, noise))], averaged, Costs()
     )
@@ -145,18 +145,18 @@ BELOW, ABOVE, ACROSS = (0.1, 0.05, 0.15), (0.4, 0.3, 0.5), (0.2, 0.1, 0.3)
 
 @pytest.mark.parametrize(("bias", "says"), [(BELOW, "noise dominates"), (ABOVE, "BIAS dominates"), (ACROSS, "neither")])
 def test_the_verdict_needs_the_whole_interval(bias, says):
-    found = made(bias, noise=2.0)  # of a hundred: 0.2
+    found = diagnosis(bias, noise=2.0)  # the noise of the mean of 100 estimates is 0.2
     assert found.verdict(found.sizes[0]).startswith(says)
     assert f"m = 8: bias {bias[0]}" in str(found)
     assert says in str(found)
 
 
 def test_the_m_it_would_take_follows_one_over_m():
-    found = made(ABOVE, noise=2.0)
+    found = diagnosis(ABOVE, noise=2.0)
     assert found.needed() == 16
     assert found.needed(target=0.01) == 320
     assert "it takes about m = 320 to bring the bias below 0.01" in found.advice(0.01)
-    assert made(BELOW, noise=2.0).needed() == 8
+    assert diagnosis(BELOW, noise=2.0).needed() == 8
 
 
 @pytest.mark.parametrize(
@@ -164,12 +164,12 @@ def test_the_m_it_would_take_follows_one_over_m():
     [
         (ABOVE, (0.7, 0.6, 0.8), True),
         (ABOVE, (0.9, 0.8, 1.0), False),
-        ((0.4, 0.0, 0.5), (0.7, 0.6, 0.8), False),  # it may be none
+        ((0.4, 0.0, 0.5), (0.7, 0.6, 0.8), False),  # there may be no bias
         (ABOVE, (0.0, 0.0, 0.3), True),
     ],
 )
 def test_a_bias_misleads_if_it_is_certain_and_more_than_half_of_the_gradient(bias, gradient, misleads):
-    found = made(bias, 1.0, gradient)
+    found = diagnosis(bias, 1.0, gradient)
     assert found.bias_misleads(found.sizes[0]) is misleads
 
 
@@ -181,7 +181,7 @@ def test_a_bias_misleads_if_it_is_certain_and_more_than_half_of_the_gradient(bia
     [
         ({"sizes": []}, "at least one m"),
         ({"sizes": [0]}, "sizes = 0"),
-        ({"sizes": [3, 4]}, "a divisor of 8"),
+        ({"sizes": [3, 4]}, "a divisor of 8, twice the largest size"),
         ({"batches": 3}, "batches = 3"),
         ({"samples": 0}, "samples = 0"),
         ({"averaged": 0}, "averaged = 0"),
@@ -194,5 +194,5 @@ def test_sizes_are_checked(options, says):
 
 def test_a_problem_that_draws_only_the_mean_is_refused():
     problem = InvariantLogistic(dimension=2, draw_mean=True)
-    with pytest.raises(FedcsoError, match="draw_mean"):
+    with pytest.raises(FedcsoError, match="set draw_mean to false"):
         diagnose(problem, torch.ones(2), problem.clients(2), [2])

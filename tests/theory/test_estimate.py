@@ -1,4 +1,4 @@
-"""Constants estimated from samples, against problems where they are known."""
+"""Constants estimated from samples, compared with problems for which they are known."""
 
 import math
 from dataclasses import dataclass, replace
@@ -22,14 +22,14 @@ def test_the_largest_singular_value_is_found():
     assert math.isclose(_largest_singular_value(lambda p: MATRIX @ p, [x], stream(0, 0, 0)), LARGEST, rel_tol=1e-3)
 
 
-def test_so_is_that_of_the_difference_of_two_jacobians():
+def test_the_largest_singular_value_of_the_difference_of_two_jacobians_is_found():
     """g(x) = A x² / 2 coordinate by coordinate has the Jacobian A diag(x)."""
     x, y = torch.tensor([1.0, 2.0], dtype=torch.float64), torch.tensor([0.0, 1.0], dtype=torch.float64)
     found = _largest_singular_value(lambda p: MATRIX @ (p * p / 2), [x, y], stream(0, 0, 0))
     assert math.isclose(found, LARGEST, rel_tol=1e-3)
 
 
-def test_a_map_that_is_constant_has_none():
+def test_the_largest_singular_value_of_a_constant_map_is_zero():
     x = torch.ones(2, dtype=torch.float64)
     assert _largest_singular_value(lambda p: p * 0, [x], stream(0, 0, 0)) == 0
     assert _largest_singular_value(lambda p: MATRIX @ p, [x, 2 * x], stream(0, 0, 0)) == 0
@@ -37,7 +37,7 @@ def test_a_map_that_is_constant_has_none():
 
 @dataclass(frozen=True)
 class Curved(NestedQuadratic):
-    """g = η ∘ x²/2, so that S_g is known; does not tell its constants."""
+    """A problem with g = η ∘ x²/2, for which S_g is known, that does not provide its constants."""
 
     def inner(self, x, xi, eta):
         return eta.mean(-2) * (x * x / 2).unsqueeze(-2)
@@ -46,8 +46,8 @@ class Curved(NestedQuadratic):
         return None
 
 
-def test_every_constant_is_found_where_it_is_known():
-    """In one dimension with s and κ tiny: η ~ N(1, τ²), ξ = c, so all expectations are short formulas."""
+def test_every_constant_is_estimated_correctly_where_it_is_known():
+    """In one dimension with tiny s and κ, η ~ N(1, τ²) and ξ = c, so all expectations are short formulas."""
     problem = Curved(dimension=1, coupling=0.0, spread=1e-9, noise=0.5)
     x, radius, c = torch.tensor([2.0], dtype=torch.float64), 1e-6, torch.ones(1, dtype=torch.float64)
     constants, widths = estimate(problem, x, [c], radius, samples=400)
@@ -67,7 +67,7 @@ def test_every_constant_is_found_where_it_is_known():
     assert widths["inner_slope"] > 0
 
 
-def test_what_a_problem_knows_is_not_estimated():
+def test_exact_constants_are_not_estimated():
     case = nested_quadratic()
     x = case.problem.init(stream(0, 0, 0))
     found = constants_of(case.problem, x, case.clients)
@@ -95,7 +95,7 @@ def test_more_samples_make_narrower_intervals():
     assert many["gap"] < few["gap"]
 
 
-def test_the_same_seed_says_the_same_and_another_not():
+def test_the_same_seed_gives_the_same_estimates_and_another_does_not():
     problem, x = Curved(dimension=2), torch.ones(2, dtype=torch.float64)
     once, again, other = (estimate(problem, x, problem.centres(2), samples=5, seed=seed) for seed in (1, 1, 2))
     assert once == again != other

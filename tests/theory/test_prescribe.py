@@ -1,4 +1,4 @@
-"""The theorems as functions: the corollaries come out of them, prescriptions keep their promise, runs stay below."""
+"""The theorems as functions: they imply the corollaries, prescriptions reach ε, and runs stay below the bounds."""
 
 import math
 from dataclasses import replace
@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fedcso.core.constants import Constants
-from fedcso.core.errors import InvalidValue, UnknownName
+from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
 from fedcso.core.streams import START, stream
 from fedcso.core.task import Task
 from fedcso.engines import run_grid
@@ -44,7 +44,7 @@ def test_corollary_4_2(clients, q):
 
 @pytest.mark.parametrize(("clients", "q"), [(2, 3), (4, 2), (3, 1)])
 def test_corollary_4_5(clients, q):
-    """The proof's 12 makes the drift (8/15)(13 + 1/N); 48/5 (with B = 1) and 20/3 are the paper's."""
+    """With the proof's 12 the drift is (8/15)(13 + 1/N); 48/5 (with B = 1) and 20/3 are the paper's."""
     steps = clients**3 * q**4
     setting = replace(THEOREMS["FCSG-M"].choose(C, clients, 1, steps), inner_batch=5)
     assert setting.momentum == pytest.approx(5 * S * setting.learning_rate)
@@ -56,7 +56,7 @@ def test_corollary_4_5(clients, q):
 
 @pytest.mark.parametrize(("clients", "q", "b"), [(2, 3, 1), (4, 2, 1), (3, 5, 2)])
 def test_corollary_4_8(clients, q, b):
-    """As printed, but for the last term's L_g²."""
+    """As in the paper, except for L_g² in the last term."""
     steps = clients**2 * q**3
     setting = replace(THEOREMS["Acc-FCSG-M"].choose(C, clients, b, steps), inner_batch=5)
     assert (setting.steps, setting.local_steps, setting.initial_batch) == (steps, q, q)
@@ -107,7 +107,7 @@ constants = st.builds(
 @pytest.mark.parametrize("method", THEOREMS)
 @settings(max_examples=25)
 @given(c=constants, clients=st.integers(1, 100), epsilon=st.floats(0.05, 10), b=st.integers(1, 8))
-def test_a_prescription_keeps_its_promise_and_wastes_little(method, c, clients, epsilon, b):
+def test_a_prescription_reaches_epsilon_and_wastes_little(method, c, clients, epsilon, b):
     clients = 1 if method in SINGLE_MACHINE else clients
     setting = prescribe(method, c, clients, epsilon=epsilon, outer_batch=b)
     assert total(setting, c) <= epsilon**2
@@ -117,7 +117,7 @@ def test_a_prescription_keeps_its_promise_and_wastes_little(method, c, clients, 
     if setting.inner_batch > 1:
         fewer = replace(setting, inner_batch=setting.inner_batch - 1)
         assert bound(fewer, c)["bias"] > epsilon**2 / 2
-    if setting.steps > 4 * clients:  # q jumps from whole number to whole number, and the bound with it
+    if setting.steps > 4 * clients:  # the bound jumps where q changes to the next whole number
         shorter = THEOREMS[method].choose(c, clients, b, setting.steps // 2)
         assert total(replace(shorter, inner_batch=setting.inner_batch), c) > epsilon**2
 
@@ -136,7 +136,7 @@ def test_with_a_number_of_steps_bias_and_rest_are_equal(method, steps):
 
 @pytest.mark.parametrize("method", THEOREMS)
 def test_samples_and_rounds_grow_as_proven(method):
-    """Between ε and ε/16, where rounding hardly matters."""
+    """Compare ε and ε/16, where rounding hardly matters."""
     clients = 1 if method in SINGLE_MACHINE else 2
     coarse, fine = (prescribe(method, C, clients, epsilon=epsilon) for epsilon in (0.02, 0.02 / 16))
     samples, rounds = THEOREMS[method].exponents
@@ -174,17 +174,16 @@ def test_settings_beyond_the_proofs_are_refused():
 
 
 @pytest.mark.parametrize("method", ["FCSG-M", "Acc-FCSG-M"])
-def test_the_momentum_is_the_proofs(method):
+def test_the_momentum_must_be_that_of_the_proof(method):
     setting = prescribe(method, C, 2, steps=10_000)
-    with pytest.raises(InvalidValue, match="momentum"):
+    with pytest.raises(InvalidValue, match=r"momentum = 0\.9 .*the value that the proof uses"):
         bound(replace(setting, momentum=0.9), C)
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({}, "epsilon = None"),
-        ({"epsilon": 0.1, "steps": 10}, "one of the two"),
+        ({"epsilon": 0.1, "steps": 10}, "epsilon = 0.1 .*left out if steps is given: one of the two, not both"),
         ({"epsilon": 0.0}, "epsilon = 0.0"),
         ({"epsilon": -1.0}, "epsilon = -1.0"),
         ({"epsilon": 1e-8}, "over 10"),
@@ -193,9 +192,14 @@ def test_the_momentum_is_the_proofs(method):
         ({"epsilon": 0.1, "outer_batch": 0}, "outer_batch = 0"),
     ],
 )
-def test_impossible_wishes_are_refused_with_the_reason(options, says):
+def test_impossible_requests_are_refused_with_the_reason(options, says):
     with pytest.raises(InvalidValue, match=says):
         prescribe("FCSG", C, 4, **options)
+
+
+def test_an_accuracy_or_a_number_of_steps_is_needed():
+    with pytest.raises(FedcsoError, match="epsilon is missing: give the accuracy to reach, or the number of steps"):
+        prescribe("FCSG", C, 4)
 
 
 @pytest.mark.parametrize("method", sorted(SINGLE_MACHINE))
@@ -213,7 +217,7 @@ def test_other_methods_have_no_theorem_here():
 
 
 def measured(setting, case: Case, seeds: int = 4) -> tuple[list[int], list[float]]:
-    """Numbers of steps t, and the mean of ‖∇F(x̄)‖² over the rounds before t and over seeds."""
+    """Return numbers of steps t, and the mean of ‖∇F(x̄)‖² over the rounds before t and over seeds."""
     (traces,) = run_grid(
         [algorithm_of(setting)], Task(Fixed(case.problem), case.clients), setting.plan(), list(range(seeds))
     )
@@ -223,7 +227,7 @@ def measured(setting, case: Case, seeds: int = 4) -> tuple[list[int], list[float
 
 
 def Fixed(problem):  # noqa: N802 - makes a class's only object
-    """The problem with the same start for every seed: the theorems are about one x_0."""
+    """Return the problem with the same start for every seed, because the theorems are about one x_0."""
 
     class FixedStart(type(problem)):
         def init(self, rng):
@@ -245,7 +249,7 @@ def cases():
 @pytest.mark.parametrize("method", THEOREMS)
 @pytest.mark.parametrize("case", cases().values(), ids=cases())
 def test_the_bound_is_never_violated(case, method, largest_rate):
-    """At no time of a run: with the corollary's settings, and with the largest step size that the proof allows."""
+    """At no step of a run, with the corollary's settings and with the largest step size that the proof allows."""
     if method in SINGLE_MACHINE:
         case = replace(case, clients=case.clients[:1])
     x = case.problem.init(stream(0, START, 0))
@@ -258,7 +262,7 @@ def test_the_bound_is_never_violated(case, method, largest_rate):
     steps, running = measured(setting, case)
     for t, value in zip(steps, running, strict=True):
         assert value <= total(replace(setting, steps=t), known)
-    assert running[-1] < running[0]  # something has happened
+    assert running[-1] < running[0]  # the run makes progress
 
 
 MOMENTA = {

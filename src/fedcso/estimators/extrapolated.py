@@ -15,7 +15,7 @@ from fedcso.core.errors import require
 from fedcso.core.estimator import Drawn, Estimator, draw_alike
 from fedcso.core.problem import Batch, Problem
 from fedcso.core.tree import Tree
-from fedcso.estimators.halves import mean_of_halves, require_every
+from fedcso.estimators.halves import mean_of_halves, require_all_samples
 from fedcso.estimators.plain import plain
 
 
@@ -26,7 +26,7 @@ def _losses(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
 
 def _draw(problem: Problem, data: Any, rng: torch.Generator, steps: int, b: int, m: int) -> Drawn:
     drawn = draw_alike(problem, data, rng, steps, b, m)
-    require_every(drawn.batch.eta, m, axis=2)
+    require_all_samples(drawn.batch.eta, m, axis=2)
     return drawn
 
 

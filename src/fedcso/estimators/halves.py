@@ -21,7 +21,7 @@ def mean_of_halves(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
     return 0.5 * (plain(problem, x, first) + plain(problem, x, second))
 
 
-def require_every(eta: Tree, m: int, axis: int) -> None:
+def require_all_samples(eta: Tree, m: int, axis: int) -> None:
     """Raise `FedcsoError` unless all m inner samples are there; a problem may have drawn only their mean."""
     if any(leaf.shape[axis] != m for leaf in leaves(eta)):
         raise FedcsoError(

@@ -27,7 +27,7 @@ from fedcso.core.errors import require
 from fedcso.core.estimator import Drawn, Estimator, sample
 from fedcso.core.problem import Batch, Problem
 from fedcso.core.tree import Tree, index, map_leaves
-from fedcso.estimators.halves import mean_of_halves, require_every
+from fedcso.estimators.halves import mean_of_halves, require_all_samples
 from fedcso.estimators.plain import plain
 
 DECAY = 1.5
@@ -56,7 +56,7 @@ def _draw_all_levels(problem: Problem, data: Any, rng: torch.Generator, steps: i
     sizes = level_sizes(b, m)
     parts = [sample(problem, data, rng, steps, size, 2**level) for level, size in enumerate(sizes)]
     for level, part in enumerate(parts):
-        require_every(part.eta, 2**level, axis=2)
+        require_all_samples(part.eta, 2**level, axis=2)
     inner = sum(problem.inner_samples(size, 2**level) for level, size in enumerate(sizes))
     batch = Batch(tuple(part.xi for part in parts), tuple(part.eta for part in parts))
     return Drawn(batch, Costs(outer_samples=steps * sum(sizes), inner_samples=steps * inner))
@@ -107,7 +107,7 @@ def _draw_one_level(problem: Problem, data: Any, rng: torch.Generator, steps: in
     for k, where in enumerate(positions):
         if len(where):
             eta = problem.sample_inner(data, rng, index(single, where), 2**k)
-            require_every(eta, 2**k, axis=2)
+            require_all_samples(eta, 2**k, axis=2)
             parts.append(map_leaves(lambda leaf: _repeat(leaf.squeeze(1), m), eta))
             inner += len(where) * problem.inner_samples(1, 2**k)
     original_order = torch.cat(positions).argsort()

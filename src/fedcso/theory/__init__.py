@@ -1,1 +1,1 @@
-"""The theorems with numbers, and what can be measured of them: bias, noise, the constants of the assumptions."""
+"""The theorems as functions, and estimates of what they depend on: bias, noise and the constants of the assumptions."""

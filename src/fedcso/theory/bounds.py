@@ -1,20 +1,20 @@
-"""Theorems 4.1, 4.4 and 4.7 with their corollaries, and what is known of the single-machine methods.
+"""Theorems 4.1, 4.4 and 4.7 with their corollaries, and bounds for the single-machine methods.
 
-All bound (1/T) Σ_t E‖∇F(x̄_t)‖². Where the paper's statements differ from its proofs, the proofs' constants stand
-here:
+All bound (1/T) Σ_t E‖∇F(x̄_t)‖². If a statement in the paper differs from its proof, the constants here are those of the
+proof:
 
 - Theorem 4.1: 78(q−1)q (the statement has 42). Its corollary's constants are 1/3 and 13/6 (not 1/6 and 19/9).
 - Theorem 4.4: β = 5 S_F α (not η), 12 L_f² L_g² (not 3), and q(q−1), which the last line of the proof rounds up to q².
 - Theorem 4.7: β = cα² with c = 30 S_F²/(bN), and α ≤ 1/(12 q S_F) (the statement has β = 5 S_F α and 1/(6 q S_F)).
-  The last term lacks an L_g², for the variance of ∇F̂ is bounded by L_f² L_g²; here it is
-  6β L_f² max(1, L_g²)/(Nb), which is right either way.
+  The last term lacks an L_g², because the variance of ∇F̂ is bounded by L_f² L_g². Here it is
+  6β L_f² max(1, L_g²)/(Nb), which holds in both readings.
 
-BSGD is Theorem 4.1 with N = q = 1. BSpiderBoost is not in the paper; its bound follows in a few lines. Let
+BSGD is Theorem 4.1 with N = q = 1. BSpiderBoost is not in the paper. Its bound is derived as follows: let
 e_t = u_t − ∇F̂(x_t) and b = period. On average E‖e‖² ≤ L_f²L_g²/B' + S_F²α² E‖u‖², and
 
     F(x_{t+1}) ≤ F(x_t) − (α/2) ‖∇F‖² − (α/2)(1 − αS_F) ‖u‖² + α (bias² + ‖e_t‖²),
 
-so that for α ≤ 1/(2 S_F) the terms with ‖u‖² cancel.
+so for α ≤ 1/(2 S_F) the terms with ‖u‖² cancel.
 """
 
 import math
@@ -26,17 +26,17 @@ from fedcso.core.errors import require
 from fedcso.theory.theorem import Setting, Terms, Theorem
 
 
-def at_least_one(value: float) -> int:
-    """The next whole number, but not 0."""
+def round_up(value: float) -> int:
+    """Round up to a whole number, at least 1."""
     return max(1, math.ceil(value))
 
 
-def _rounded_down(value: float) -> int:
-    """But not below 1; a root that is whole up to rounding errors counts as whole."""
+def _round_down(value: float) -> int:
+    """Round down to a whole number, at least 1; a value that is whole up to rounding errors counts as whole."""
     return max(1, math.floor(value * (1 + 1e-12)))
 
 
-def _whole_rounds(steps: int, q: int) -> int:
+def _round_up_to_multiple(steps: int, q: int) -> int:
     return q * math.ceil(steps / q)
 
 
@@ -53,9 +53,10 @@ def _fcsg_terms(c: Constants, s: Setting) -> Terms:
 
 
 def _fcsg_choice(c: Constants, clients: int, b: int, steps: int) -> Setting:
-    q = _rounded_down((steps / clients**3) ** 0.25)
+    q = _round_down((steps / clients**3) ** 0.25)
     alpha = math.sqrt(clients / steps) / (6 * c.smoothness)
-    return Setting("FCSG", clients, _whole_rounds(steps, q), alpha, local_steps=q, outer_batch=b, initial_batch=b)
+    steps = _round_up_to_multiple(steps, q)
+    return Setting("FCSG", clients, steps, alpha, local_steps=q, outer_batch=b, initial_batch=b)
 
 
 def _bsgd_choice(c: Constants, clients: int, b: int, steps: int) -> Setting:
@@ -77,8 +78,8 @@ def _fcsg_m_terms(c: Constants, s: Setting) -> Terms:
 
 
 def _fcsg_m_choice(c: Constants, clients: int, b: int, steps: int) -> Setting:
-    same = _fcsg_choice(c, clients, b, steps)
-    return replace(same, method="FCSG-M", momentum=5 * c.smoothness * same.learning_rate)
+    setting = _fcsg_choice(c, clients, b, steps)
+    return replace(setting, method="FCSG-M", momentum=5 * c.smoothness * setting.learning_rate)
 
 
 # ----------------------------------------------------------------------- Theorem 4.7: Acc-FCSG-M
@@ -98,17 +99,16 @@ def _acc_terms(c: Constants, s: Setting) -> Terms:
 
 
 def _acc_choice(c: Constants, clients: int, b: int, steps: int) -> Setting:
-    q = _rounded_down((steps / clients**2) ** (1 / 3))
+    q = _round_down((steps / clients**2) ** (1 / 3))
     alpha = 1 / (12 * q * c.smoothness)
     beta = 30 * (c.smoothness * alpha) ** 2 / (b * clients)
-    return Setting("Acc-FCSG-M", clients, _whole_rounds(steps, q), alpha, beta, q, b, initial_batch=max(q, b))
+    return Setting("Acc-FCSG-M", clients, _round_up_to_multiple(steps, q), alpha, beta, q, b, initial_batch=max(q, b))
 
 
 def _require_momentum(s: Setting, expected: float) -> None:
     close = math.isclose(s.momentum, expected, rel_tol=1e-9)
-    require(
-        "momentum", s.momentum, lambda beta: close and 0 < beta <= 1, f"{expected:.4g}, as the proof has it, in (0, 1]"
-    )
+    allowed = f"the value that the proof uses, here {expected:.4g}, and in (0, 1]"
+    require("momentum", s.momentum, lambda beta: close and 0 < beta <= 1, allowed)
 
 
 # ----------------------------------------------------------------------------------- BSpiderBoost
@@ -119,9 +119,9 @@ def _spider_terms(c: Constants, s: Setting) -> Terms:
 
 
 def _spider_choice(c: Constants, clients: int, b: int, steps: int) -> Setting:
-    """B' makes the noise as small as the start, and the period √B' makes large and small batches cost the same."""
+    """Choose B' such that noise equals start, and the period √B' such that large and small batches cost the same."""
     alpha = 1 / (2 * c.smoothness)
-    large = at_least_one(c.variance * alpha * steps / c.gap)
+    large = round_up(c.variance * alpha * steps / c.gap)
     period = math.ceil(math.sqrt(large))
     return Setting("BSpiderBoost", clients, steps, alpha, outer_batch=period, initial_batch=large, period=period)
 
@@ -173,6 +173,6 @@ THEOREMS: dict[str, Theorem] = {
         lambda s: BSpiderBoost(s.learning_rate, period=s.outer_batch, large_batch=s.initial_batch),
     ),
 }
-"""By method. For those of one machine the second exponent is that of the steps, for nothing is sent."""
+"""Theorems by method. For single-machine methods, which send nothing, the second exponent is that of the steps."""
 
 SINGLE_MACHINE = frozenset({"BSGD", "BSpiderBoost"})

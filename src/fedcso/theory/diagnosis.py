@@ -1,16 +1,16 @@
-"""How biased and how noisy ∇F̂ is at a point, measured from samples alone: is m large enough?
+"""Measure the bias and the noise of ∇F̂ at a point, from samples only, to see whether m is large enough.
 
-M inner samples are drawn for each ξ, twice as many as the largest m in question, and cut into blocks of m. With A_m the
-mean of ∇F̂ over all blocks and all ξ, E A_m is the mean of the estimator with m samples, and
+M inner samples are drawn for each ξ, twice as many as the largest m to be examined, and split into blocks of m. Let A_m
+be the mean of ∇F̂ over all blocks and all ξ. Then E A_m is the expectation of the estimator with m samples, and
 
-    ∇F ≈ 2 A_M − A_{M/2}            what is left of a bias of order 1/m is subtracted (Richardson)
+    ∇F ≈ 2 A_M − A_{M/2}            removes a bias of order 1/m (Richardson extrapolation)
     bias(m) ≈ A_m − ∇F              for m = M/2 this is twice the MLMC difference ½[∇F̂(halves)] − ∇F̂(whole)
 
-on the SAME samples, so that most noise cancels. Works on any problem, for no exact gradient is needed. The outer
-samples come in batches, and how much these disagree gives the intervals: squared norms are estimated without their
-own bias as means of products of DIFFERENT batches, their intervals by the jackknife.
+All use the SAME samples, so most of the noise cancels. No exact gradient is needed, so this works for any problem. The
+outer samples are drawn in batches, and the intervals come from the differences between batches: squared norms are
+estimated without bias, as means of products of DIFFERENT batches, and their intervals by the jackknife.
 
-Where f' has kinks the bias falls like 1/√m, and what is found here is about 0.6 of it.
+If f' has kinks, the bias falls like 1/√m, and this method finds about 0.6 of it.
 """
 
 import math
@@ -28,12 +28,12 @@ from fedcso.core.oracle import Oracle
 from fedcso.core.problem import Batch, Problem, steps_of
 from fedcso.core.streams import DIAGNOSIS, stream
 from fedcso.core.tree import Tree, leaves, map_leaves, to_device
-from fedcso.estimators.halves import require_every
+from fedcso.estimators.halves import require_all_samples
 from fedcso.estimators.plain import plain
 
 
 class Magnitude(NamedTuple):
-    """A length, and its 95 % interval."""
+    """A norm, with its 95 % interval."""
 
     value: float
     low: float
@@ -44,18 +44,18 @@ class Magnitude(NamedTuple):
 
 
 class Size(NamedTuple):
-    """What an inner batch of m samples means."""
+    """Bias and noise of ∇F̂ with m inner samples."""
 
     m: int
     bias: Magnitude
     """‖E∇F̂ − ∇F‖."""
     noise: Magnitude
-    """The standard deviation of ∇F̂ for a single ξ, all coordinates together."""
+    """The standard deviation of ∇F̂ for a single ξ, over all coordinates together."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The bias against the noise that is left when `averaged` estimates are averaged, as in a round."""
+    """Bias and noise for several inner batch sizes; a round averages `averaged` estimates, which reduces the noise."""
 
     gradient: Magnitude
     """‖∇F‖, extrapolated."""
@@ -64,23 +64,23 @@ class Diagnosis:
     costs: Costs
 
     def noise(self, size: Size) -> float:
-        """What is left of the noise in the mean of `averaged` estimates."""
+        """Return the noise of the mean of `averaged` estimates."""
         return size.noise.value / math.sqrt(self.averaged)
 
     def bias_dominates(self, size: Size) -> bool:
-        """True if the bias is above the noise, with its whole interval."""
+        """Return whether the whole interval of the bias is above the noise."""
         return size.bias.low > self.noise(size)
 
     def bias_misleads(self, size: Size) -> bool:
-        """True if there is a bias for certain, and it is more than half as long as ∇F.
+        """Return whether the interval of the bias excludes 0 and the bias is more than half of ‖∇F‖.
 
-        A step with m samples goes down by about ‖∇F‖ − bias(m) for the price of m. With a bias of c/m that is most for
-        the price where the bias is half of ‖∇F‖: with more of it m is too small, with less too large.
+        A step with m samples decreases F by about ‖∇F‖ − bias(m) and costs m. With a bias of c/m, the decrease per
+        sample is largest if the bias is half of ‖∇F‖: if it is more, m is too small; if it is less, m is too large.
         """
         return size.bias.low > 0 and size.bias.value > self.gradient.value / 2
 
     def needed(self, target: float | None = None) -> int:
-        """The m that brings the bias below the noise (or below a target), as it falls like 1/m."""
+        """Return the m that brings the bias below the noise, or below a target, if the bias falls like 1/m."""
         for size in self.sizes:
             if size.bias.value <= (target or self.noise(size)):
                 return size.m
@@ -88,23 +88,23 @@ class Diagnosis:
         return math.ceil(largest.m * largest.bias.value / (target or self.noise(largest)))
 
     def verdict(self, size: Size) -> str:
-        """Whether bias or noise dominates, in words."""
+        """Say whether bias or noise dominates."""
         if self.bias_dominates(size):
-            return "BIAS dominates: more rounds will not help, more inner samples will"
+            return "BIAS dominates: more inner samples will help, more rounds will not"
         if size.bias.high <= self.noise(size):
             return "noise dominates: m is large enough"
         return "neither dominates clearly"
 
     def advice(self, target: float | None = None) -> list[str]:
-        """Which m it would take."""
+        """Say which m would be needed."""
         limit = f"{target:g}" if target else "the noise"
         lines = [
-            f"‖∇F‖ is {self.gradient}; noise is that of the mean of {self.averaged} estimates",
+            f"‖∇F‖ is {self.gradient}; the noise is that of the mean of {self.averaged} estimates",
             f"it takes about m = {self.needed(target)} to bring the bias below {limit}",
         ]
         if self.gradient.value:
             best = self.needed(self.gradient.value / 2)
-            lines.append(f"at this point about m = {best} makes most of each sample: the bias is then half of ‖∇F‖")
+            lines.append(f"at this point each sample helps most with about m = {best}, where the bias is half of ‖∇F‖")
         return lines
 
     def __str__(self) -> str:
@@ -125,47 +125,50 @@ def diagnose(
     seed: int = 0,
     round: int = 0,
 ) -> Diagnosis:
-    """Bias and noise of ∇F̂ at x for inner batches of these sizes.
+    """Measure bias and noise of ∇F̂ at x for inner batches of these sizes.
 
-    `data` are the clients' (those that train); `samples` outer samples are spread over them and over `batches`.
-    `averaged` is how many estimates are averaged before noise counts: N·b·q in a round; one for each client if not
-    given. Weights are the clients', all alike if not given.
+    `data` holds the data of each client; clients that can't train are skipped. The outer samples (`samples` in total)
+    are divided among clients and `batches`. `averaged` is the number of estimates over which the noise is averaged,
+    N·b·q in a round; the default is one for each client. `weights` are those of the clients, equal by default.
     """
-    able = [n for n, one in enumerate(data) if problem.trains(one)]
+    training = [n for n, one in enumerate(data) if problem.trains(one)]
     sizes = sorted(set(sizes))
     require_count("batches", batches, least=4)
     require_count("samples", samples)
     require("sizes", sizes, len, "at least one m")
+    most = 2 * sizes[-1]
     for size in sizes:
         require_count("sizes", size)
-        require("sizes", size, lambda m: 2 * sizes[-1] % m == 0, f"a divisor of {2 * sizes[-1]}, twice the largest")
-    averaged = len(able) if averaged is None else averaged
+        require("sizes", size, lambda m: most % m == 0, f"a divisor of {most}, twice the largest size")
+    averaged = len(training) if averaged is None else averaged
     require_count("averaged", averaged)
-    share = torch.tensor([1.0 if weights is None else weights[n] for n in able], dtype=torch.float64)
-    share = share / share.sum()
-    top, per = 2 * sizes[-1], math.ceil(samples / batches / len(able))
+    shares = torch.tensor([1.0 if weights is None else weights[n] for n in training], dtype=torch.float64)
+    shares = shares / shares.sum()
+    per_client = math.ceil(samples / batches / len(training))
     rng, oracle, costs = stream(seed, DIAGNOSIS, round), Oracle(problem, plain), Costs()
     drawn = []
     for _ in range(batches):
-        some = [plain.draw(problem, data[n], rng, 1, per, top) for n in able]
+        some = [plain.draw(problem, data[n], rng, 1, per_client, most) for n in training]
         costs = sum((one.costs for one in some), costs)
         drawn.append([steps_of(to_device(one.batch, _device(x)), 1)[0] for one in some])
-    require_every(drawn[0][0].eta, top, axis=1)
+    require_all_samples(drawn[0][0].eta, most, axis=1)
 
     def gradients(m: int, first: bool = False) -> torch.Tensor:
-        """∇F̂ with m samples in every batch (batches, parameters): mean over clients and blocks, or the first block."""
+        """Return ∇F̂ with m samples for every batch (batches, parameters), from all blocks or the first only."""
         rows = []
         for some in drawn:
             cut = [_first(batch, m) if first else blocks(batch, m) for batch in some]
-            each = [float(w) * _vector(oracle.grad(x, batch)) for w, batch in zip(share, cut, strict=True)]
+            each = [float(w) * _vector(oracle.grad(x, batch)) for w, batch in zip(shares, cut, strict=True)]
             rows.append(torch.stack(each).sum(0))
         return torch.stack(rows)
 
-    truth = 2 * gradients(top) - gradients(sizes[-1])
-    spread = per / float(share.square().sum())  # a batch's mean varies less than one estimate by this factor
+    gradient = 2 * gradients(most) - gradients(sizes[-1])
+    factor = per_client / float(shares.square().sum())  # variance of one estimate over variance of a batch's mean
     return Diagnosis(
-        gradient=_length(truth),
-        sizes=[Size(m, _length(gradients(m) - truth), _deviation(gradients(m, first=True), spread)) for m in sizes],
+        gradient=_norm_of_mean(gradient),
+        sizes=[
+            Size(m, _norm_of_mean(gradients(m) - gradient), _deviation(gradients(m, first=True), factor)) for m in sizes
+        ],
         averaged=averaged,
         costs=costs + oracle.costs,
     )
@@ -183,20 +186,21 @@ def _vector(tree: Tree) -> torch.Tensor:
     return torch.cat([leaf.reshape(-1) for leaf in leaves(tree)])
 
 
-def _length(rows: torch.Tensor) -> Magnitude:
-    """The length of the rows' mean, from products of different rows: noise has none with itself."""
-    return _jackknifed(rows, lambda total, own, n: (total - own) / (n * (n - 1)))
+def _norm_of_mean(rows: torch.Tensor) -> Magnitude:
+    """Return the norm of the rows' mean; products of different rows only, so that noise does not inflate it."""
+    return _jackknife(rows, lambda total, own, n: (total - own) / (n * (n - 1)))
 
 
 def _deviation(rows: torch.Tensor, factor: float) -> Magnitude:
-    """The standard deviation of the rows, all coordinates together, times the root of a factor."""
-    return _jackknifed(rows, lambda total, own, n: factor * (own - total / n) / (n - 1))
+    """Return the standard deviation of the rows, over all coordinates together, times the root of `factor`."""
+    return _jackknife(rows, lambda total, own, n: factor * (own - total / n) / (n - 1))
 
 
-def _jackknifed(rows: torch.Tensor, square: Callable[[Any, Any, int], Any]) -> Magnitude:
-    """The root of a square that is a function of the sum of all products of two rows, and of those with themselves.
+def _jackknife(rows: torch.Tensor, square: Callable[[Any, Any, int], Any]) -> Magnitude:
+    """Return the root of `square`, with the jackknife's interval: how it changes when one row is left out.
 
-    Its interval comes from how it changes when each of the rows is left out.
+    `square(total, own, n)` depends on the sum of all products of two of the n rows, and on the sum of the products of
+    rows with themselves.
     """
     products = (rows @ rows.T).double().cpu()
     n, total, own = len(products), products.sum(), products.diagonal()

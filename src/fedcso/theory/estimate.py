@@ -1,8 +1,8 @@
-"""The constants of Assumptions 1–3 estimated from samples, for problems that do not know them.
+"""Estimate the constants of Assumptions 1–3 from samples, for problems whose constants are not known exactly.
 
-Each is a mean over random (ξ, η) and over points in a ball around x_0, with the half-width of its 95 % interval. The
-assumptions ask for the worst point of the whole ball, which no sample can find: what comes out is what a typical run
-meets, and prescriptions made from it are a little too bold.
+Each estimate is a mean over random (ξ, η) and over points on a sphere around x_0, with the half-width of its 95 %
+interval. The assumptions are about the worst point of the whole ball, which samples can't find. The estimates describe
+a typical run instead, and settings prescribed from them are somewhat too optimistic.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,11 +20,11 @@ from fedcso.core.tree import Tree, add_scaled, leaves, map_leaves, norm, subtrac
 from fedcso.estimators.plain import plain
 
 POWER_STEPS = 6
-"""Of the iteration that finds the largest singular value of a Jacobian."""
+"""Iterations of the power method for the largest singular value of a Jacobian."""
 
 
 class Estimated(NamedTuple):
-    """Constants, and by name the half-widths of their 95 % intervals (0 for what is known exactly)."""
+    """Constants, and the half-widths of their 95 % intervals by name (0 for constants that are known exactly)."""
 
     constants: Constants
     half_widths: dict[str, float]
@@ -39,7 +39,10 @@ def constants_of(
     samples: int = 100,
     seed: int = 0,
 ) -> Estimated:
-    """The problem's own constants where it knows them, else estimates. `lowest` is F*, or a number below it."""
+    """Return the exact constants if the problem provides them, else estimates.
+
+    `radius` is that of the ball around x which the iterates do not leave, and `lowest` is F* or a lower bound of it.
+    """
     if problem.constants is not None:
         return Estimated(problem.constants(x, clients, radius), dict.fromkeys(SYMBOLS, 0.0))
     return estimate(problem, x, clients, 1.0 if radius is None else radius, lowest, samples, seed)
@@ -55,22 +58,26 @@ def estimate(
     seed: int = 0,
     inner_batch: int = 16,
 ) -> Estimated:
-    """From so many outer samples, of the clients in turn, each with `inner_batch` inner ones and a point of its own."""
+    """Estimate the constants from `samples` outer samples, taken from the clients in turn.
+
+    Each has `inner_batch` inner samples and a random point at distance `radius` from x. Raise `InvalidValue` if
+    `lowest` is not below F(x).
+    """
     require_positive("radius", radius)
     require_count("samples", samples, least=2)
     require_count("inner_batch", inner_batch, least=2)
     rng = stream(seed, ASSUMPTIONS, 0)
-    able = [data for data in clients if problem.trains(data)]
+    training = [data for data in clients if problem.trains(data)]
     seen: dict[str, list[float]] = {name: [] for name in SYMBOLS}
     for number in range(samples):
-        (batch,) = steps_of(sample(problem, able[number % len(able)], rng, 1, 1, inner_batch), 1)
-        elsewhere = add_scaled(x, _direction(x, rng), radius)
-        for name, value in _one(problem, x, elsewhere, batch, rng).items():
+        (batch,) = steps_of(sample(problem, training[number % len(training)], rng, 1, 1, inner_batch), 1)
+        other = add_scaled(x, _random_direction(x, rng), radius)
+        for name, value in _estimate_from(problem, x, other, batch, rng).items():
             seen[name].append(value)
     values, half_widths = {}, {}
     for name, numbers in seen.items():
         values[name], half_widths[name] = mean_and_interval(numbers)
-        if name in _SQUARES:  # of which the root is asked for
+        if name in _SQUARES:
             values[name] **= 0.5
             half_widths[name] /= max(2 * values[name], torch.finfo(torch.float64).tiny)
     values["gap"] -= lowest
@@ -80,40 +87,45 @@ def estimate(
 
 
 _SQUARES = frozenset({"outer_slope", "inner_slope", "inner_noise"})
+"""Constants that are roots of expectations: their squares are averaged."""
 
 
-def _one(problem: Problem, x: Tree, elsewhere: Tree, batch: Batch, rng: torch.Generator) -> dict[str, float]:
-    """What a single ξ says; `_SQUARES` are squared."""
+def _estimate_from(problem: Problem, x: Tree, other: Tree, batch: Batch, rng: torch.Generator) -> dict[str, float]:
+    """Return each constant as estimated from a single ξ; those in `_SQUARES` are squared."""
     single = Batch(batch.xi, map_leaves(lambda leaf: leaf[:, :1], batch.eta))
 
     def inner(point: Tree, some: Batch = single) -> Tree:
         return problem.inner(point, some.xi, some.eta)
 
-    def slope(y: Tree) -> Tree:
+    def outer_gradient(y: Tree) -> Tree:
         point = _variable(y)
-        return _pulled_back(problem.outer(point, batch.xi).sum(), point)
+        value = problem.outer(point, batch.xi).sum()
+        return unflatten_like(point, torch.autograd.grad(value, leaves(point), materialize_grads=True))
 
-    values = map_leaves(torch.Tensor.detach, inner(_variable(elsewhere), blocks(batch, 1)))
-    spread = [leaf.var(0).sum() if len(leaf) > 1 else leaf.new_zeros(()) for leaf in leaves(values)]
-    here, there = (map_leaves(torch.Tensor.detach, inner(_variable(point), batch)) for point in (x, elsewhere))
-    apart, points_apart = float(norm(subtract(there, here))), float(norm(subtract(elsewhere, x)))
-    bend = float(norm(subtract(slope(there), slope(here)))) / apart if apart else 0.0
+    values = map_leaves(torch.Tensor.detach, inner(_variable(other), blocks(batch, 1)))
+    variances = [leaf.var(0).sum() if len(leaf) > 1 else leaf.new_zeros(()) for leaf in leaves(values)]
+    at_x, at_other = (map_leaves(torch.Tensor.detach, inner(_variable(point), batch)) for point in (x, other))
+    change = float(norm(subtract(outer_gradient(at_other), outer_gradient(at_x))))
+    distance = float(norm(subtract(at_other, at_x)))
     start = _variable(x)
     value = plain(problem, start, batch).sum()
     if problem.regulariser is not None:
         value = value + problem.regulariser(start)
     return {
-        "outer_smoothness": bend,
-        "outer_slope": float(norm(slope(there))) ** 2,
-        "inner_smoothness": _largest_singular_value(inner, [elsewhere, x], rng) / points_apart,
-        "inner_slope": _largest_singular_value(inner, [elsewhere], rng) ** 2,
-        "inner_noise": float(sum(spread)),
+        "outer_smoothness": change / distance if distance else 0.0,
+        "outer_slope": float(norm(outer_gradient(at_other))) ** 2,
+        "inner_smoothness": _largest_singular_value(inner, [other, x], rng) / float(norm(subtract(other, x))),
+        "inner_slope": _largest_singular_value(inner, [other], rng) ** 2,
+        "inner_noise": float(sum(variances)),
         "gap": float(value.detach()),
     }
 
 
 def _largest_singular_value(g: Callable[[Tree], Tree], points: Sequence[Tree], rng: torch.Generator) -> float:
-    """‖∇g‖ at a point, or ‖∇g(first) − ∇g(second)‖, by the power method; J w is the derivative of v ↦ Jᵀv along w."""
+    """Return ‖∇g‖ at one point, or ‖∇g(first) − ∇g(second)‖ for two, by the power method.
+
+    J w is computed as the derivative of v ↦ Jᵀv along w.
+    """
     variables = [_variable(point) for point in points]
     outputs = [leaves(g(variable)) for variable in variables]
     v = [torch.randn(leaf.shape, generator=rng, dtype=leaf.dtype).to(leaf.device) for leaf in outputs[0]]
@@ -136,8 +148,8 @@ def _largest_singular_value(g: Callable[[Tree], Tree], points: Sequence[Tree], r
     return size
 
 
-def _direction(x: Tree, rng: torch.Generator) -> Tree:
-    """A random direction of length 1."""
+def _random_direction(x: Tree, rng: torch.Generator) -> Tree:
+    """Return a random direction of norm 1, shaped like x."""
     drawn = map_leaves(lambda leaf: torch.randn(leaf.shape, generator=rng, dtype=leaf.dtype).to(leaf.device), x)
     length = norm(drawn)
     return map_leaves(lambda leaf: leaf / length, drawn)
@@ -145,7 +157,3 @@ def _direction(x: Tree, rng: torch.Generator) -> Tree:
 
 def _variable(x: Tree) -> Tree:
     return map_leaves(lambda leaf: leaf.detach().requires_grad_(), x)
-
-
-def _pulled_back(value: torch.Tensor, point: Tree) -> Tree:
-    return unflatten_like(point, torch.autograd.grad(value, leaves(point), materialize_grads=True))

@@ -1,4 +1,4 @@
-"""What a theorem says: from constants and settings to a bound, and from an accuracy to settings."""
+"""The form of a theorem: a bound from constants and settings, and settings from constants and a number of steps."""
 
 import math
 from collections.abc import Callable
@@ -30,43 +30,43 @@ class Setting:
     inner_batch: int = 1
     """m."""
     initial_batch: int = 1
-    """B, outer samples of the first step."""
+    """B, the number of outer samples in the first step."""
     period: int | None = None
-    """Steps after which a batch of the initial size comes again (BSpiderBoost); None for never."""
+    """Steps between two batches of the initial size (BSpiderBoost); None if only the first step has one."""
 
     @property
     def rounds(self) -> int:
-        """Communication rounds T/q."""
+        """The number of communication rounds, T/q."""
         return self.steps // self.local_steps
 
     @property
     def samples(self) -> int:
-        """Inner samples of one client over the whole run."""
+        """The number of inner samples of one client over the whole run."""
         large = math.ceil(self.steps / self.period) if self.period else 1
         return self.inner_batch * (large * self.initial_batch + (self.steps - large) * self.outer_batch)
 
     def plan(self, **more: Any) -> Plan:
-        """The sizes of its run."""
+        """Return the plan of a run with these sizes; `more` sets further fields of the plan."""
         sizes = Plan(self.rounds, self.local_steps, self.outer_batch, self.inner_batch, self.initial_batch)
         return replace(sizes, **more)
 
 
 Terms = dict[str, float]
-"""The summands of a bound, by what they stand for."""
+"""The terms of a bound by name: start, noise, drift, …"""
 
 
 class Theorem(NamedTuple):
-    """What is proven of one method."""
+    """A theorem about one method."""
 
     source: str
     exponents: tuple[int, int]
-    """Proven: inner samples of a client and communication rounds grow like ε to minus these."""
+    """The proven exponents: inner samples of a client, and communication rounds, grow like ε to minus these."""
     largest_rate: Callable[[Constants, int], float]
-    """(constants, q): the largest α that the proof allows."""
+    """(constants, q) → the largest α that the proof allows."""
     terms: Callable[[Constants, Setting], Terms]
-    """The bound's summands but for the bias."""
+    """(constants, setting) → the terms of the bound, without the bias."""
     bias_factor: float
-    """The bias enters as this times L_g² S_f² σ_g² / m."""
+    """The bias term is this factor times L_g² S_f² σ_g² / m."""
     choose: Callable[[Constants, int, int, int], Setting]
-    """(constants, N, b, T): the corollary's settings, rounded."""
+    """(constants, N, b, T) → the corollary's settings, rounded."""
     algorithm: Callable[[Setting], Algorithm]

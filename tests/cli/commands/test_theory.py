@@ -63,7 +63,7 @@ def test_constants_from_samples_say_so_with_their_uncertainty():
 MISTAKES = {
     "nothing": ([], ["name a problem, or give its constants", "--S-f", "--gap"]),
     "some constants": ([*GIVEN[:4], "--epsilon", "1"], ["--S-g", "--gap"]),
-    "no wish": ([*GIVEN], ["epsilon = None"]),
+    "no wish": ([*GIVEN], ["epsilon is missing", "the number of steps instead"]),
     "two wishes": ([*GIVEN, "--epsilon", "1", "--steps", "100"], ["epsilon = 1.0", "one of the two"]),
     "no accuracy": ([*GIVEN, "--epsilon", "0"], ["epsilon = 0.0"]),
     "too small": ([*GIVEN, "--epsilon", "1e-9"], ["larger", "10^18"]),
