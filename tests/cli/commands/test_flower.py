@@ -68,7 +68,7 @@ def test_a_mistake_is_told_before_anything_is_written(tmp_path, options, told):
 
 
 def test_folders_are_not_overwritten_and_must_be_federations(folder, tmp_path):
-    assert "there already" in call("flower", "init", folder, *QUADRATIC).err
+    assert "already exists and is not empty" in call("flower", "init", folder, *QUADRATIC).err
     for action in ("up", "down", "run", "keys"):
         outcome = call("flower", action, tmp_path)
         assert outcome.code == BAD_INPUT

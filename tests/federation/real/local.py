@@ -55,7 +55,7 @@ class Local:
         path.write_text(yaml.safe_dump(self.deployment.config() | settings))
 
     def said(self, process):
-        return self.deployment.processes.last_words(process)
+        return self.deployment.processes.log_tail(process)
 
     def misbehave(self, site, *deeds):
         """Deeds are (round from 0, what): the site does it when asked for that round for the first time."""

@@ -1,1 +1,1 @@
-"""Starting a federation: keys, processes, and the folder that a site gets."""
+"""Set up and start a federation: the app folder, certificates and keys, and the processes of Flower."""

@@ -1,4 +1,4 @@
-"""A ready Flower app, written into a folder: what sites get to run, its settings, and a page for everyone involved."""
+"""Write a Flower app into a folder: the code that sites run, its settings, and instructions for all participants."""
 
 import shutil
 from importlib import resources
@@ -19,13 +19,13 @@ TEMPLATES = {
     "README.md": "coordinator.md",
     "SITE.md": "site.md",
 }
-"""Where each template goes."""
+"""Templates by the path of the file that is written from each."""
 
 
 def write_app(folder: Path, config: dict[str, Any], sites: list[str]) -> None:
     """Fill the folder, which must be new or empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise FedcsoError(f"{folder} is there already; name a folder that is new or empty")
+        raise FedcsoError(f"{folder} already exists and is not empty; name a new or empty folder")
     package = folder / "app" / PACKAGE
     package.mkdir(parents=True, exist_ok=True)
     config = config | {"problem": _brought_along(config["problem"], package), "out": str(folder.resolve() / "runs")}

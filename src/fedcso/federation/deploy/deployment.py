@@ -1,9 +1,9 @@
-"""A federation's folder, and the commands by which its SuperLink and SuperNodes are started.
+"""The folder of a federation, and the commands that start its SuperLink and SuperNodes.
 
-FOLDER/app/          the Flower app: what sites get to run
+FOLDER/app/          the Flower app, which the sites run
 FOLDER/keys/         certificates and keys (never part of the app)
-FOLDER/federation/   the SuperLink's database and log, process numbers, connections
-FOLDER/sites/NAME/   for a trial on one machine: what each site keeps
+FOLDER/federation/   the SuperLink's database, logs, process ids and connection settings
+FOLDER/sites/NAME/   the state of each site, in a trial on one machine
 FOLDER/runs/         run folders
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcso.core import atomic
-from fedcso.core.errors import FedcsoError, InvalidValue
+from fedcso.core.errors import FedcsoError
 from fedcso.federation.deploy import supervise
 from fedcso.federation.deploy.keys import LOOPBACK, make_authority, make_server_certificate, make_site_key
 from fedcso.federation.deploy.processes import Processes, free_port
@@ -27,11 +27,12 @@ from fedcso.federation.deploy.watchdog import listens
 from fedcso.runs.folder import read_yaml
 
 QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
-"""Flower sends no usage data."""
+"""Environment variables that keep Flower from sending usage data and looking for updates."""
 
 CONNECTION = "fedcso"
 SUPERLINK = "superlink"
 START_SECONDS = 120.0
+"""How long the SuperLink may take to start."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,9 @@ class Deployment:
 
     @classmethod
     def open(cls, folder: Path) -> "Deployment":
-        """A folder that is there; refuses what is none."""
+        """Open an existing folder; raise `FedcsoError` if it is not a federation's folder."""
         if not (folder / "app" / "pyproject.toml").is_file():
-            raise FedcsoError(f"{folder} is not a federation's folder; make one by: fedcso flower init {folder} …")
+            raise FedcsoError(f"{folder} is not a federation's folder; create one with: fedcso flower init {folder} …")
         return cls(folder.resolve())
 
     @property
@@ -59,7 +60,7 @@ class Deployment:
 
     @property
     def processes(self) -> Processes:
-        """What runs here."""
+        """The processes that were started for this folder."""
         return Processes(self.folder / "federation")
 
     def config(self) -> dict[str, Any]:
@@ -67,7 +68,10 @@ class Deployment:
         return read_yaml(self.app / "federated" / "config.yaml", "settings")
 
     def make_keys(self, sites: Sequence[str], hosts: Sequence[str] = ()) -> None:
-        """What is not there yet: authority, the coordinator's certificate, a key for each site."""
+        """Create what is missing: the authority, the coordinator's certificate, and a key for each site.
+
+        The coordinator's certificate is created again if `hosts` are given.
+        """
         self.keys.mkdir(parents=True, exist_ok=True)
         if not (self.keys / "ca.crt").is_file():
             make_authority(self.keys)
@@ -78,19 +82,21 @@ class Deployment:
                 make_site_key(self.site_key(site))
 
     def site_key(self, site: str) -> Path:
-        """A site's private key."""
+        """Return the path of a site's private key."""
         return self.keys / "sites" / site
 
     def known_sites(self) -> list[str]:
-        """Those whose public keys are here."""
+        """Return the names of the sites whose public keys are in the folder."""
         return sorted(path.stem for path in (self.keys / "sites").glob("*.pub"))
 
     # ------------------------------------------------------------------------------- the SuperLink
 
     def start_superlink(self, host: str = "127.0.0.1", port: int = 0, secure: bool = True) -> int:
-        """Start it and wait until it answers; returns its port."""
+        """Start the SuperLink, wait until it accepts connections, and return its port."""
         if not secure and host not in LOOPBACK:
-            raise InvalidValue("insecure", True, f"left out: {host} is not loopback, where others could listen")
+            raise FedcsoError(
+                f"--insecure is refused for {host}: others could read the traffic; use it on loopback only"
+            )
         port = port or free_port()
         home = self.folder / "federation" / "flwr"
         home.mkdir(parents=True, exist_ok=True)
@@ -105,7 +111,7 @@ class Deployment:
         atomic.write(home / "config.toml", connection)
         atomic.write(self._address, json.dumps({"host": host, "port": port, "secure": secure}))
         self.processes.start(SUPERLINK, command, self.environment)
-        self._wait_until_it_answers()
+        self._wait_for_superlink()
         return port
 
     def _server_tls(self) -> list[str]:
@@ -114,12 +120,14 @@ class Deployment:
             "--enable-supernode-auth"
         ]
 
-    def _wait_until_it_answers(self) -> None:
+    def _wait_for_superlink(self) -> None:
         deadline = time.monotonic() + START_SECONDS
         while not listens(self.address()["port"]):
             self.processes.require_alive(SUPERLINK)
             if time.monotonic() > deadline:
-                raise FedcsoError(f"the SuperLink does not answer: {self.processes.last_words(SUPERLINK)}")
+                raise FedcsoError(
+                    f"the SuperLink does not answer; its log ends with: {self.processes.log_tail(SUPERLINK)}"
+                )
             time.sleep(0.2)
 
     @property
@@ -127,18 +135,20 @@ class Deployment:
         return self.folder / "federation" / "address.json"
 
     def address(self) -> dict[str, Any]:
-        """Where the SuperLink is: host, port, secure."""
+        """Return host, port and secure (whether TLS is on) of the SuperLink."""
         if not self._address.is_file():
-            raise FedcsoError(f"no SuperLink was started in {self.folder}; start it by: fedcso flower up {self.folder}")
+            raise FedcsoError(
+                f"no SuperLink was started in {self.folder}; start it with: fedcso flower up {self.folder}"
+            )
         return dict(json.loads(self._address.read_text()))
 
     @property
     def environment(self) -> dict[str, str]:
-        """For Flower's programs on the coordinator's side."""
+        """The environment variables of Flower's programs on the coordinator's side."""
         return environment(self.folder / "federation" / "flwr")
 
     def flwr(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Flower's own command line, connected to this SuperLink."""
+        """Run Flower's command line, connected to this SuperLink."""
         return subprocess.run(
             [program("flwr"), *arguments],
             env=os.environ | self.environment,
@@ -148,21 +158,21 @@ class Deployment:
         )
 
     def register(self, sites: Sequence[str]) -> None:
-        """Let the sites' keys in."""
+        """Register the sites' public keys with the SuperLink."""
         with ThreadPoolExecutor() as pool:
             list(pool.map(self._register, sites))
 
     def _register(self, site: str) -> None:
         public = self.site_key(site).with_name(f"{site}.pub")
         outcome = self.flwr("supernode", "register", str(public), CONNECTION)
-        said = outcome.stdout + outcome.stderr
-        if outcome.returncode and "already" not in said.lower():
-            raise FedcsoError(f"the key of site {site} could not be registered: {' '.join(said.split())}")
+        output = outcome.stdout + outcome.stderr
+        if outcome.returncode and "already" not in output.lower():
+            raise FedcsoError(f"the key of site {site} could not be registered: {' '.join(output.split())}")
 
     # ------------------------------------------------------------------------------------ sites
 
     def start_site(self, site: str, own: dict[str, str] | None = None) -> None:
-        """Start a site's SuperNode on this machine, kept running by a supervisor."""
+        """Start a site's SuperNode on this machine, under a supervisor that restarts it."""
         address = self.address()
         place = self.folder / "sites" / site
         place.mkdir(parents=True, exist_ok=True)
@@ -176,25 +186,25 @@ class Deployment:
 
 
 def site_process(site: str) -> str:
-    """What a site's process is called."""
+    """Return the name of a site's process."""
     return f"site-{site}"
 
 
 def program(name: str) -> str:
-    """A program of Flower, from the same environment as this one."""
+    """Return the path of one of Flower's programs, from the Python environment of this process."""
     return str(Path(sys.executable).parent / name)
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Quiet, with Flower's own files in a folder of their own, and its helpers to be found."""
-    beside = str(Path(sys.executable).parent)
-    return QUIET | {"FLWR_HOME": str(home), "PATH": beside + os.pathsep + os.environ.get("PATH", os.defpath)}
+    """Return environment variables that keep Flower's files in `home` and its programs on the PATH."""
+    programs = str(Path(sys.executable).parent)
+    return QUIET | {"FLWR_HOME": str(home), "PATH": programs + os.pathsep + os.environ.get("PATH", os.defpath)}
 
 
 def supernode_command(
     superlink: str, node_config: dict[str, str], authority: Path | None, key: Path | None
 ) -> list[str]:
-    """The command that connects a site; without an authority the connection is not encrypted."""
+    """Return the command that connects a site; without an authority the connection is not encrypted."""
     command = [program("flower-supernode"), "--superlink", superlink, "--port", str(free_port())]
     command += ["--root-certificates", str(authority)] if authority else ["--insecure"]
     command += ["--auth-supernode-private-key", str(key)] if key else []
@@ -202,5 +212,5 @@ def supernode_command(
 
 
 def supervised(place: Path, command: Sequence[str]) -> list[str]:
-    """The command, started again whenever it ends."""
+    """Return a command that runs the given one and restarts it whenever it ends."""
     return [sys.executable, str(supervise.__file__), str(place / "supernode.pid"), *command]

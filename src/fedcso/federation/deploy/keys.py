@@ -1,7 +1,7 @@
 """Certificates and keys for a federation: a certificate authority, the coordinator's certificate, a key for each site.
 
-For a trial they are all made in one place. In earnest every site makes its own key (`ssh-keygen -t ecdsa -b 384`) and
-hands over only the public half.
+For a trial they are all created in one place. In production every site creates its own key
+(`ssh-keygen -t ecdsa -b 384`) and hands over only the public key.
 """
 
 import datetime
@@ -17,11 +17,13 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from fedcso.core import atomic
 
 DAYS = 365
+"""How long certificates are valid."""
+
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def make_authority(folder: Path) -> None:
-    """ca.crt, which everyone gets, and ca.key, which signs and stays in a safe place."""
+    """Write ca.crt, which everyone gets, and ca.key, which signs certificates and must be kept safe."""
     key = ec.generate_private_key(ec.SECP384R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fedcso federation")])
     usage = x509.KeyUsage(
@@ -47,7 +49,7 @@ def make_authority(folder: Path) -> None:
 
 
 def make_server_certificate(folder: Path, hosts: Sequence[str]) -> None:
-    """server.pem and server.key, for the names and addresses by which sites reach the coordinator, and loopback."""
+    """Write server.pem and server.key for loopback and the names and addresses at which sites reach the coordinator."""
     authority = x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes())
     signer = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
     assert isinstance(signer, ec.EllipticCurvePrivateKey)
@@ -67,7 +69,7 @@ def make_server_certificate(folder: Path, hosts: Sequence[str]) -> None:
 
 
 def make_site_key(path: Path) -> None:
-    """A site's private key, and beside it the public one, which the coordinator registers."""
+    """Write a site's private key, and next to it the public key, which the coordinator registers."""
     key = ec.generate_private_key(ec.SECP384R1())
     path.parent.mkdir(parents=True, exist_ok=True)
     _write_private(path, key, serialization.PrivateFormat.OpenSSH)
@@ -100,6 +102,6 @@ def _write_private(
     key: ec.EllipticCurvePrivateKey,
     form: serialization.PrivateFormat = serialization.PrivateFormat.PKCS8,
 ) -> None:
-    """Readable by its owner alone, at every moment."""
+    """Write a private key to a file that only its owner can read, from the moment it exists."""
     content = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
     atomic.write(path, content, mode=0o600)

@@ -1,7 +1,7 @@
-"""Keep a process running: python supervise.py PIDFILE COMMAND …  (needs nothing but Python's own library)
+"""Keep a process running: python supervise.py PIDFILE COMMAND …  (uses the standard library only)
 
-A SuperNode whose connection broke off is refused for about a minute after it comes back, and ends; so it is started
-again until it stays. SIGTERM or SIGINT to this process ends both.
+After a SuperNode has lost its connection, the SuperLink refuses it for about a minute, and the SuperNode exits. It is
+therefore restarted until it stays connected. SIGTERM or SIGINT to this process ends both.
 """
 
 import os
@@ -14,7 +14,7 @@ PAUSE_SECONDS = 5.0
 
 
 def main(pid_file: str, command: list[str]) -> int:
-    """Start the command, again and again; returns when asked to end."""
+    """Run the command, restart it whenever it ends, and return after SIGTERM or SIGINT."""
     child: subprocess.Popen[bytes] | None = None
     ending = False
 

@@ -1,6 +1,7 @@
-"""A coordinator's process does not outlive its SuperLink.
+"""End the coordinator's process when its SuperLink is gone.
 
-Flower starts it in a session of its own, where it would wait for a killed SuperLink for ever, and hold the run folder.
+Flower starts this process in a new session, where it would wait forever for a killed SuperLink and keep the run folder
+locked.
 """
 
 import logging
@@ -12,33 +13,33 @@ from contextlib import contextmanager
 
 LOOK_SECONDS = 2.0
 GONE_SECONDS = 15.0
-"""So long without anyone listening at the SuperLink's port."""
+"""The SuperLink is gone after this time without anything listening at its port."""
 
 log = logging.getLogger("fedcso")
 
 
 @contextmanager
 def watched(port: int | None) -> Iterator[None]:
-    """End this process when no one listens any more at a port here; the last checkpoint is all that is needed."""
-    over = threading.Event()
+    """Exit if nothing listens at a local port any more; a run can be resumed from its last checkpoint."""
+    finished = threading.Event()
     if port:
-        threading.Thread(target=_watch, args=(port, over), daemon=True).start()
+        threading.Thread(target=_watch, args=(port, finished), daemon=True).start()
     try:
         yield
     finally:
-        over.set()
+        finished.set()
 
 
-def _watch(port: int, over: threading.Event) -> None:
+def _watch(port: int, finished: threading.Event) -> None:
     missed = 0.0
-    while not over.wait(LOOK_SECONDS):
+    while not finished.wait(LOOK_SECONDS):
         missed = 0.0 if listens(port) else missed + LOOK_SECONDS
         if missed >= GONE_SECONDS:
-            log.error("the SuperLink is gone; start it again (fedcso flower up), then go on by fedcso resume")
+            log.error("the SuperLink is gone; restart it with fedcso flower up, then continue with fedcso resume")
             os._exit(1)
 
 
 def listens(port: int) -> bool:
-    """True if someone does at this port of this machine."""
+    """Return whether something listens at this port of this machine."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -1,4 +1,4 @@
-"""A site's part."""
+"""The Flower app of a site."""
 
 from pathlib import Path
 

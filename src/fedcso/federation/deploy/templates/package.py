@@ -1,1 +1,1 @@
-"""A federation of fedcso: the settings are in config.yaml."""
+"""A federation with fedcso; config.yaml has its settings."""

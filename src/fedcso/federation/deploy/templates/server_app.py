@@ -1,4 +1,4 @@
-"""The coordinator's part."""
+"""The Flower app of the coordinator."""
 
 from pathlib import Path
 
