@@ -165,7 +165,7 @@ def test_only_processes_that_are_still_the_same_are_stopped(tmp_path):
 def test_without_flower_the_rest_works_and_the_message_says_how_to_get_it(tmp_path):
     hide = "import sys, importlib.util as u; find = u.find_spec\n"
     hide += "u.find_spec = lambda name, *rest: None if name == 'flwr' else find(name, *rest)\n"
-    hide += "sys.modules['flwr'] = None\nfrom fedcso.cli import main\n"
+    hide += "sys.modules['flwr'] = None\nfrom fedcso.cli.main import main\n"
     ends = {"['list']": FINE, "['flower', 'up', 'x']": BAD_INPUT, "['check-site', '--help']": FINE}
     for command, code in ends.items():
         outcome = subprocess.run(

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 import yaml
 
-from fedcso.cli.commands import sweep
 from fedcso.runs import search
+from fedcso.runs.search import Range
 from tests.command_line import (
     BROKE_OFF,
     FINE,
@@ -29,20 +29,20 @@ GRID = ["--grid", "learning_rate=0.1,0.03,0.01", "--grid", "momentum=0.5,0.9"]
 TRIED = 6
 WATCHED = """
 import torch
-from fedcso import Task
+from fedcso import Judge, Task
 from fedcso.problems import NestedQuadratic
 
 class Watched(NestedQuadratic):
-    def exact(self, *_):
-        return None
+    exact = None
 
-    def evaluate(self, x, test):
-        with open("evaluated.txt", "a") as file:
-            print(test, *x.shape, file=file)
-        return {"loss": (x - 1).square().sum(-1) * (1 if test == "validation" else -1)}
+def evaluate(x, test):
+    with open("evaluated.txt", "a") as file:
+        print(test, *x.shape, file=file)
+    return {"loss": (x - 1).square().sum(-1) * (1 if test == "validation" else -1)}
 
 def task():
-    return Task(Watched(1), list(torch.ones(2, 1, dtype=torch.float64)), test="test", validation="validation")
+    clients = list(torch.ones(2, 1, dtype=torch.float64))
+    return Task(Watched(1), clients, test="test", validation="validation", judge=Judge(evaluate, broadcasts=True))
 """
 
 
@@ -158,18 +158,11 @@ def test_giving_an_axis_twice_loses_no_value(blank):
         assert "learning_rate" in outcome.err
 
 
-def test_grid_points_are_all_combinations():
-    config = {"grid": ["learning_rate=0.1,0.2", "momentum=0.5"], "algorithm": ["FCSG", "FCSG-M(momentum=0.1)"]}
-    points = sweep.points(config)
-    assert [a.learning_rate for a in points["FCSG"]] == [0.1, 0.2]
-    assert [(a.learning_rate, a.momentum) for a in points["FCSG-M(momentum=0.1)"]] == [(0.1, 0.5), (0.2, 0.5)]
-
-
 # ------------------------------------------------------------------------------------------ search
 
 TRIALS = 5
-RANGE = ["learning_rate=0.001:0.1"]
-SEARCH = ["--search", *RANGE, "--trials", str(TRIALS), *SEEDS]
+RANGE = {"learning_rate": Range(0.001, 0.1)}
+SEARCH = ["--search", "learning_rate=0.001:0.1", "--trials", str(TRIALS), *SEEDS]
 
 
 @pytest.fixture
