@@ -22,6 +22,7 @@ from fedcso.engines import run
 from fedcso.models.score_nets import linear, mlp
 from fedcso.problems.auprc import AUPRC
 from fedcso.problems.scores import Scores
+from fedcso.runs.methods import MethodSpec
 
 ENOUGH = 1e-3
 """The least slope of the probabilities in the score: a higher score is never less probable."""

@@ -11,9 +11,10 @@ from jsonargparse import ArgumentParser
 
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
-from fedcso.core.errors import FedcsoError, InvalidValue, require
+from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName, require
 from fedcso.core.plan import Plan
 from fedcso.core.task import Task
+from fedcso.engines import ENGINES
 from fedcso.engines.job import Job
 from fedcso.estimators import ESTIMATORS
 from fedcso.runs import launch, own
@@ -44,11 +45,11 @@ class RunConfig:
     problem: str
     """A name in `fedcso.problems.PROBLEMS`, or one's own as `path.py:name`."""
     problem_options: Mapping[str, Any] = field(default_factory=dict)
-    methods: Sequence[MethodSpec] = field(default_factory=lambda: parse_methods(MAIN))
+    methods: tuple[MethodSpec, ...] = field(default_factory=lambda: parse_methods(MAIN))
     hyper_parameters: Mapping[str, Any] = field(default_factory=dict)
     """For every method that has them, unless it was asked for with its own."""
     plan: Plan = Plan()  # noqa: RUF009 - frozen
-    seeds: Sequence[int] = (0, 1, 2)
+    seeds: tuple[int, ...] = (0, 1, 2)
     engine: str = "simulation"
     ranks: int | None = None
     """How many processes an engine of several has; as many as there are cores if not given."""
@@ -64,6 +65,9 @@ class RunConfig:
     """Where the paths of one's own files begin."""
 
     def __post_init__(self) -> None:
+        for table, name in ((ENGINES, self.engine), (ESTIMATORS, self.estimator)):
+            if name not in table:
+                raise UnknownName(table.kind, name, table)
         if self.name is not None:
             require("name", self.name, lambda n: re.fullmatch(r"[\w.=-]+", n), "made of letters, digits and - _ . =")
         if self.ranks is not None:
@@ -86,7 +90,7 @@ class RunConfig:
             methods=methods,
             hyper_parameters={name: value for name, value in given.items() if name in of_methods},
             plan=Plan(**{name: given[name] for name in PLAN if name in given}),
-            seeds=parse_seeds(given.get("seeds", 3)),
+            seeds=tuple(parse_seeds(given.get("seeds", 3))),
             checkpoints=Rhythm(given.get("checkpoint_rounds", 0), given.get("checkpoint_seconds", 30.0)),
             **{name: given[name] for name in HOW if name in given},
             root=root,

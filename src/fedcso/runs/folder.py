@@ -118,10 +118,13 @@ class RunFolder:
         """Raise if one of the user's own files is not what it was when the run began."""
         for record in self.environment().get("sources", []):  # folders of earlier versions have none
             source = KeptSource(**record)
+            back = f"put back the copy that was kept (cp {self.path / source.kept} {source.path})"
+            if not source.exists():
+                raise FedcsoError(f"{source.path} is missing, with which {self.path} was begun; {back}")
             if not source.unchanged():
                 raise FedcsoError(
-                    f"{source.path} has changed since {self.path} was begun, or is gone. A copy of what it was is "
-                    f"{self.path / source.kept}: put it back to go on, or start a new run with what it is now"
+                    f"{source.path} has changed since {self.path} was begun, and results would be of two versions: "
+                    f"{back} to go on, or start a new run with what it is now"
                 )
 
     @property
@@ -150,10 +153,14 @@ class KeptSource:
         digest = source.fingerprint
         return cls(str(source.path), f"sources/{source.path.stem}-{digest[:8]}{source.path.suffix}", digest)
 
+    def exists(self) -> bool:
+        """True if the file is still there."""
+        return Path(self.path).is_file()
+
     def unchanged(self) -> bool:
-        """True if the file is there and what it was."""
+        """True if the file is still what it was."""
         path = Path(self.path)
-        return path.is_file() and Source(path, path.read_bytes()).fingerprint == self.sha256
+        return Source(path, path.read_bytes()).fingerprint == self.sha256
 
 
 def read_yaml(path: Path, what: str) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class SweepConfig:
     """How many points a search tries."""
     metric: str | None = None
     """What decides, on validation data; the first there is if not given."""
-    tuning_seeds: Sequence[int] = (1000, 1001, 1002)
+    tuning_seeds: tuple[int, ...] = (1000, 1001, 1002)
 
     def __post_init__(self) -> None:
         if bool(self.grid) == bool(self.search):
@@ -69,7 +69,7 @@ class SweepConfig:
             {name: Range.parse(name, text) for name, text in _assignments("search", values, "NAME=LOW:HIGH")},
             values.get("trials", 20),
             values.get("metric"),
-            parse_seeds(values.get("tuning_seeds", [1000, 1001, 1002]), "tuning_seeds"),
+            tuple(parse_seeds(values.get("tuning_seeds", [1000, 1001, 1002]), "tuning_seeds")),
         )
 
     @classmethod

@@ -114,6 +114,65 @@ def test_whole_numbers_and_schedules_may_be_tried(blank):
     assert len(read_csv(folder / "sweep.csv")) == 4
 
 
+def test_settings_that_are_words_may_be_tried(blank):
+    grid = ["--grid", "send_u=full,int8,every(2)", "learning_rate=0.1,0.03"]
+    folder = run("sweep", *QUADRATIC, "--algorithm", "FCSG-M", *grid, *SEEDS, out=blank)
+    table = read_csv(folder / "sweep.csv")
+    assert {(row["send_u"], row["learning_rate"]) for row in table} == {
+        (way, rate) for way in ("full", "int8", "every(2)") for rate in ("0.1", "0.03")
+    }
+    assert len({row["validation loss"] for row in table}) > 2
+    again = run("run", *QUADRATIC, "--config", folder / "chosen.yaml", out=blank / "run")
+    losses = [[row["loss"] for row in read_csv(path / "metrics.csv")] for path in (folder, again)]
+    assert losses[0] == losses[1]
+
+
+OWN = """
+from dataclasses import dataclass
+from fedcso.algorithms import FCSG
+
+@dataclass(frozen=True)
+class Mine(FCSG):
+    friction: float = 0.5
+    mode: str = "whole"
+
+    def step(self, state, oracle, batch, t):
+        x = state.shared["x"]
+        factor = {"whole": 1.0, "half": 0.5}[self.mode]
+        return type(state)({"x": oracle.move(x, oracle.grad(x, batch), factor * self.learning_rate * self.friction)})
+"""
+
+
+@pytest.fixture
+def own(blank):
+    (blank / "mine.py").write_text(OWN)
+    return ["--algorithm", "mine.py:Mine", "FCSG"]
+
+
+def test_own_methods_are_tried_with_others_their_own_settings_too(blank, own):
+    grid = ["--grid", "learning_rate=0.1,0.03;friction=0.25,1.0"]
+    folder = run("sweep", *QUADRATIC, *own, *grid, *SEEDS, out=blank / "runs")
+    table = read_csv(folder / "sweep.csv")
+    assert [row["algorithm"] for row in table] == ["mine.py:Mine"] * 4 + ["FCSG"] * 2
+    tried = {(row["learning_rate"], row["friction"]): row["validation loss"] for row in table}
+    for rate in ("0.1", "0.03"):  # without friction it is FCSG
+        assert float(tried[rate, "1"]) == pytest.approx(float(tried[rate, ""]), rel=1e-12)
+    assert len(list((folder / "checkpoints").glob("tune_mine*"))) == 1  # all of them were played together
+
+
+def test_words_of_an_own_method_are_tried_as_well(blank, own):
+    folder = run("sweep", *QUADRATIC, *own[:2], "--grid", "mode=whole,half", *SEEDS, out=blank / "runs")
+    losses = {row["mode"]: float(row["validation loss"]) for row in read_csv(folder / "sweep.csv")}
+    assert losses["whole"] < losses["half"]
+
+
+def test_an_own_setting_is_searched(blank, own, optuna):
+    search = ["--search", "friction=0.1:1.0", "--trials", "2"]
+    folder = run("sweep", *QUADRATIC, *own[:2], *search, *SEEDS, out=blank / "runs")
+    assert all(0.1 <= float(row["friction"]) <= 1 for row in read_csv(folder / "sweep.csv"))
+    assert all(trial.params.keys() == {"friction"} for trial in trials_of(optuna, folder / "optuna.db", own[1]))
+
+
 def test_test_data_are_used_for_the_chosen_setting_alone(blank):
     (blank / "watched.py").write_text(WATCHED)
     options = ["--algorithm", "FCSG", "--grid", "learning_rate=0.1,0.05,0.01", "--rounds", "2", "--seeds", "3"]

@@ -38,7 +38,7 @@ def write_app(folder: Path, config: RunConfig, federation: Federation) -> None:
     config = replace(
         config,
         problem=_brought_along(config.problem, "own_problem", package),
-        methods=[_method_brought_along(method, number, package) for number, method in enumerate(config.methods)],
+        methods=tuple(_method_brought_along(method, n, package) for n, method in enumerate(config.methods)),
         out=str(folder.resolve() / "runs"),
     )
     settings = {"command": "flower"} | config.flat() | federation.flat()
