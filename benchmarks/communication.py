@@ -16,7 +16,7 @@ from fedcso.core.plan import Plan
 from fedcso.core.trace import Trace
 from fedcso.engines import run
 from fedcso.problems import PROBLEMS
-from fedcso.runs.specs import SEND_U, parse_value
+from fedcso.runs.specs import parse_codec
 
 TARGET = 0.9
 STEPS, QUICK_STEPS = 2000, 1000
@@ -42,7 +42,7 @@ def main(quick: bool = False) -> None:
             for way in WAYS if name in ("FCSG-M", "Acc-FCSG-M") else WAYS[:1]:
                 rounds = (QUICK_STEPS if quick else STEPS) // q
                 plan = Plan(rounds, q, inner_batch=10, evaluate_every=max(1, rounds // 100))
-                trace = run(ALGORITHMS[name](**RATE), task, plan, codec=parse_value(SEND_U, way))
+                trace = run(ALGORITHMS[name](**RATE), task, plan, codec=parse_codec("u", way))
                 costs, met = trace.costs, reached(trace)
                 row = {
                     "method": name,

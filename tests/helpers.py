@@ -1,29 +1,14 @@
 """What several test files need: the table of algorithms, small problems, engines, and comparisons."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
-from fedcso.algorithms import (
-    BSGD,
-    CODA,
-    FCSG,
-    FCSGM,
-    MOML,
-    SOAP,
-    SOX,
-    STEM,
-    AccFCSGM,
-    BSpiderBoost,
-    FedAvg,
-    LocalSCGD,
-    LocalSCGDM,
-    Scaffold,
-)
+from fedcso.algorithms import ALGORITHMS
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
 from fedcso.core.errors import FedcsoError, InvalidValue
@@ -46,23 +31,25 @@ from fedcso.problems.scores import Scores, ranking_judge
 
 # ------------------------------------------------------------------------------------ algorithms
 
-SETTINGS: dict[str, Algorithm] = {
-    "FCSG": FCSG(learning_rate=0.05),
-    "FCSG-M": FCSGM(learning_rate=0.05, momentum=0.3),
-    "Acc-FCSG-M": AccFCSGM(learning_rate=0.05, momentum=0.3),
-    "FedAvg": FedAvg(learning_rate=0.05),
-    "BSGD": BSGD(learning_rate=0.05),
-    "BSpiderBoost": BSpiderBoost(learning_rate=0.05, period=3, large_batch=5),
-    "Local-SCGD": LocalSCGD(learning_rate=0.05, tracking=0.4),
-    "Local-SCGDM": LocalSCGDM(learning_rate=0.05, tracking=0.4, momentum=0.3),
-    "SCAFFOLD": Scaffold(learning_rate=0.05),
-    "STEM": STEM(learning_rate=0.05, momentum=0.3),
-    "SOX": SOX(learning_rate=0.05, tracking=0.4, momentum=0.3),
-    "MOML": MOML(learning_rate=0.05, tracking=0.6, momentum=0.2),
-    "SOAP": SOAP(learning_rate=0.05, tracking=0.4),
-    "CODA+": CODA(learning_rate=0.05, proximity=0.3, stage_steps=5),
+VALUES = {
+    "learning_rate": 0.05,
+    "momentum": 0.3,
+    "tracking": 0.4,
+    "period": 3,
+    "large_batch": 5,
+    "proximity": 0.3,
+    "stage_steps": 5,
 }
-"""A setting of every method in `fedcso.algorithms`. A row here gives a new one the whole contract suite."""
+"""Hyper-parameters that suit short runs of small problems; others are left at their defaults."""
+
+
+def setting_of(kind: type[Algorithm]) -> Algorithm:
+    """Return a method with settings for tests."""
+    return kind(**{field.name: VALUES[field.name] for field in fields(kind) if field.name in VALUES})
+
+
+SETTINGS: dict[str, Algorithm] = {name: setting_of(kind) for name, kind in ALGORITHMS.items()}
+"""A setting of every method in `fedcso.algorithms`: its row there gives a new one the whole contract suite."""
 
 
 def runs_on_one_machine_only(algorithm: Algorithm) -> bool:

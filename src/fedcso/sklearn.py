@@ -22,7 +22,7 @@ from fedcso.engines import run
 from fedcso.models.score_nets import linear, mlp
 from fedcso.problems.auprc import AUPRC
 from fedcso.problems.scores import Scores
-from fedcso.runs.specs import methods
+from fedcso.runs.methods import MethodSpec
 
 ENOUGH = 1e-3
 """The least slope of the probabilities in the score: a higher score is never less probable."""
@@ -81,7 +81,7 @@ class FederatedAUPRCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         self.mean_, self.scale_ = rows.mean(0), np.maximum(rows.std(0), 1e-12)
         inputs, truth = self._inputs(rows), torch.from_numpy(positive.astype(np.int64))
         shares = [torch.from_numpy(np.flatnonzero(sites == site)) for site in np.unique(sites)]
-        ((algorithm, codec),) = methods([self.algorithm], {"learning_rate": self.learning_rate}).values()
+        algorithm, codec = MethodSpec.parse(self.algorithm).build({"learning_rate": self.learning_rate})
         plan = Plan(
             self.rounds,
             self.local_steps,

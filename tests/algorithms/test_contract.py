@@ -1,7 +1,7 @@
 """What every algorithm owes, on every kind of problem.
 
-A row in `helpers.SETTINGS` enters a new algorithm here, one in `helpers.CASES` a new problem. (Methods that keep a
-state of each ξ are played where there are finitely many, `helpers.FINITE`, and by engines that need not stack it.)
+A row in `fedcso.algorithms.ALGORITHMS` enters a new algorithm here. (Methods that keep a state of each ξ are played
+where there are finitely many, `helpers.FINITE`, and by engines that need not stack it.)
 
 All engines play the same run, whoever takes part and however clients count; the state stays finite; and
 a run that was interrupted between two rounds goes on as if it had not been.
@@ -11,20 +11,19 @@ from dataclasses import fields, replace
 
 import pytest
 
-from fedcso.algorithms import ALGORITHMS
 from fedcso.core.errors import FedcsoError
+from fedcso.core.estimator import Estimator
 from fedcso.core.plan import Plan
 from fedcso.core.tree import is_finite
 from fedcso.engines import run_grid
 from fedcso.engines.loop import Progress
 from fedcso.estimators import ESTIMATORS
-from fedcso.problems import PROBLEMS
+from fedcso.estimators.plain import plain
 from tests.examples import example
 from tests.helpers import (
     CASES,
     CLEARLY,
     FINITE,
-    SADDLES,
     SETTINGS,
     Case,
     Unreliable,
@@ -73,17 +72,6 @@ FEDERATED = {
 }
 every_federated_algorithm = pytest.mark.parametrize("algorithm", FEDERATED.values(), ids=FEDERATED)
 every_plan = pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
-
-
-def test_every_algorithm_has_a_row():
-    assert SETTINGS.keys() == ALGORITHMS.keys()
-    assert all(type(algorithm) is ALGORITHMS[name] for name, algorithm in SETTINGS.items())
-
-
-def test_every_problem_has_a_case():
-    """But MAML, which differentiates inside g and so can't be stacked: `problems/test_maml.py` has its contract.
-    And `pretraining`, which is classification with other data."""
-    assert PROBLEMS.keys() - {"maml", "pretraining"} <= (CASES | FINITE | SADDLES).keys()
 
 
 def assert_engines_agree(algorithm, case, plan, **options):
@@ -173,11 +161,14 @@ def test_a_method_that_tracks_the_inner_value_takes_no_other_estimator(name):
         play("reference", SETTINGS[name], FINITE["few_points"], PLANS["everyone"], estimator=ESTIMATORS["mean_outside"])
 
 
-def test_methods_that_track_are_those_that_ask_for_the_inner_value():
-    assert {name for name, one in SETTINGS.items() if one.tracks} == {
-        "Local-SCGD",
-        "Local-SCGDM",
-        "SOX",
-        "MOML",
-        "SOAP",
-    }
+@pytest.mark.parametrize("name", [name for name, one in SETTINGS.items() if not one.tracks])
+def test_every_other_method_uses_the_estimator_that_it_is_given(name):
+    case, plan = for_method(SETTINGS[name], next(iter(cases_for(SETTINGS[name]).values())), PLANS["everyone"])
+    runs = [play("reference", SETTINGS[name], case, plan, estimator=one) for one in (plain, halved)]
+    assert gap(runs[0].last, runs[1].last) > CLEARLY
+
+
+@Estimator
+def halved(problem, x, batch):
+    """Another objective: half of it."""
+    return plain(problem, x, batch) / 2

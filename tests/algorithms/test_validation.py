@@ -21,7 +21,9 @@ ALLOWED = {
     "proximity": POSITIVE,
     "stage_steps": COUNT,
 }
-"""What each hyper-parameter of any method must be."""
+"""What a hyper-parameter must be, by its name; of others it is only known that they are not nonsense."""
+
+NONSENSE = ["fast", None, []]
 
 REFUSED = {
     POSITIVE: [
@@ -45,7 +47,15 @@ ACCEPTED = {
     COUNT: [1, 1000],
 }
 
-FIELDS = [(name, field.name) for name, method in ALGORITHMS.items() for field in fields(method)]
+EVERY = [(name, field.name) for name, method in ALGORITHMS.items() for field in fields(method)]
+FIELDS = [(name, field) for name, field in EVERY if field in ALLOWED]
+
+
+@pytest.mark.parametrize(("name", "field"), EVERY)
+def test_nonsense_is_refused_with_the_field(name, field):
+    for value in NONSENSE:
+        with pytest.raises(InvalidValue, match=f"^{field} = "):
+            ALGORITHMS[name](**{field: value})
 
 
 @pytest.mark.parametrize(("name", "field"), FIELDS)

@@ -254,7 +254,7 @@ def test_a_search_without_optuna_says_what_to_install(place, monkeypatch):
 def test_a_sweep_of_a_problem_without_validation_data_is_refused_at_once(place):
     (place / "blind.py").write_text(
         "import torch\nfrom fedcso import Task\nfrom fedcso.problems import NestedQuadratic\n\n"
-        "class Blind(NestedQuadratic):\n    def exact(self, *_):\n        return None\n\n"
+        "class Blind(NestedQuadratic):\n    exact = None\n\n"
         "task = Task(Blind(1), [torch.ones(1, dtype=torch.float64)])\n"
     )
     small = ["--rounds", "1", "--seeds", "1", "--tuning-seeds", "[7]"]

@@ -14,6 +14,7 @@ from fedcso.cli.commands import doctor, list
 from fedcso.core.schedules import SCHEDULES
 from fedcso.datasets import CHARACTERS, DATASETS, IMAGES
 from fedcso.engines import ENGINES
+from fedcso.estimators import ESTIMATORS
 from fedcso.experiments import EXPERIMENTS
 from fedcso.problems import PROBLEMS
 from fedcso.runs.folder import RunFolder
@@ -62,9 +63,10 @@ def test_python_m_fedcso_is_the_command_line(monkeypatch, capsys):
 EVERYTHING = {
     "problems": PROBLEMS,
     "algorithms": ALGORITHMS,
-    "datasets": DATASETS | IMAGES | CHARACTERS,
+    "datasets": {**DATASETS, **IMAGES, **CHARACTERS},
     "experiments": EXPERIMENTS,
-    "engines": ENGINES | {"flower": None},
+    "engines": {**ENGINES, "flower": None},
+    "estimators": ESTIMATORS,
     "schedules": SCHEDULES,
 }
 
@@ -96,7 +98,7 @@ def test_no_two_things_are_described_alike():
 
 @pytest.fixture(autouse=True)
 def only_what_comes_quickly(monkeypatch):
-    monkeypatch.setattr(doctor, "CHARACTERS", {})
+    monkeypatch.setattr(doctor, "TABLES", (DATASETS, IMAGES))
 
 
 def test_the_doctor_names_versions_data_and_extras():

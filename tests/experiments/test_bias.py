@@ -6,9 +6,10 @@ import re
 import pytest
 
 from fedcso.core.trace import Trace
-from fedcso.experiments import EXPERIMENTS, bias
-from fedcso.experiments.bias import ADAPTIVE, Error
+from fedcso.experiments import bias
+from fedcso.experiments.bias import ADAPTIVE, Error, Sized
 from tests.command_line import read_csv, run
+from tests.experiments.miniature import shrink
 
 TINY = {
     "clients": 2,
@@ -28,8 +29,7 @@ TINY = {
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        tiny = EXPERIMENTS["bias"]._replace(settings=lambda quick: bias.settings(quick) | TINY)
-        patch.setitem(EXPERIMENTS, "bias", tiny)
+        shrink(patch, "bias", **TINY)
         return run("reproduce", "bias", out=tmp_path_factory.mktemp("runs"))
 
 
@@ -51,7 +51,7 @@ def test_all_estimators_get_about_the_same_samples(finished):
 
 
 def test_the_adaptive_run_pays_for_its_diagnoses(finished):
-    rows = [row for row in read_csv(finished / "metrics.csv") if row["algorithm"] == f"noise 2 {ADAPTIVE}"]
+    rows = [row for row in read_csv(finished / "metrics.csv") if row["algorithm"] == "noise 2 adaptive"]
     start = [int(row["inner_samples"]) for row in rows if row["round"] == "0"]
     assert all(count > 0 for count in start)
     assert {row["inner_batch"] for row in rows} - {""}
@@ -59,10 +59,9 @@ def test_the_adaptive_run_pays_for_its_diagnoses(finished):
 
 def test_quick_is_smaller():
     quick, whole = bias.settings(True), bias.settings(False)
-    assert quick.keys() == whole.keys()
-    assert quick["samples"] < whole["samples"]
-    assert quick["rounds"] < whole["rounds"]
-    assert set(whole["noises"]) == {1.5, 2.0}  # the noisy ones of Figure 1
+    assert quick.samples < whole.samples
+    assert quick.rounds < whole.rounds
+    assert set(whole.noises) == {1.5, 2.0}  # the noisy ones of Figure 1
 
 
 def test_the_error_is_the_mean_over_seeds():
@@ -83,9 +82,9 @@ def test_the_first_time_below_a_target_counts():
 def made(own):
     """The best fixed m takes 20 samples to 0.5 and 40 to 0.2."""
     return {
-        (2.0, "m = 1"): Error([0, 20, 30], [1.0, 0.5, 0.4]),
-        (2.0, "m = 8"): Error([0, 30, 40], [1.0, 0.5, 0.2]),
-        (2.0, ADAPTIVE): Error([0, *own], [1.0, 0.5, 0.2]),
+        Sized(2.0, 1): Error([0, 20, 30], [1.0, 0.5, 0.4]),
+        Sized(2.0, 8): Error([0, 30, 40], [1.0, 0.5, 0.2]),
+        Sized(2.0, ADAPTIVE): Error([0, *own], [1.0, 0.5, 0.2]),
     }
 
 

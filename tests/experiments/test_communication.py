@@ -1,10 +1,13 @@
 """Accuracy against bytes: every way is run, counted, drawn and judged."""
 
+from dataclasses import replace
+
 import pytest
 
-from fedcso.experiments import EXPERIMENTS, communication
+from fedcso.experiments import communication
 from fedcso.reports.tables import Estimate
 from tests.command_line import read_csv, run, without_drawing
+from tests.experiments.miniature import shrink
 
 TINY = {
     "problems": {"invariant_logistic": {"clients": 3, "test_points": 20}, "auprc": {"data": "digits", "clients": 3}},
@@ -18,15 +21,13 @@ TINY = {
 def folder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         without_drawing(patch)
-        experiment = EXPERIMENTS["communication"]
-        settings = communication.settings(quick=True) | TINY
-        patch.setitem(EXPERIMENTS, "communication", experiment._replace(settings=lambda quick: settings))
+        shrink(patch, "communication", **TINY)
         return run("reproduce", "communication", "--quick", out=tmp_path_factory.mktemp("communication"))
 
 
 def test_every_way_has_a_line(folder):
     lines = read_csv(folder / "table.csv")
-    ways = communication.settings(quick=True)["ways"]
+    ways = communication.settings(quick=True).ways
     assert len(lines) == 2 * (1 + 2 * len(ways))
     share = {line["u sent"]: int(line["bytes, of full"][:-1]) for line in lines if line["method"] == "FCSG-M"}
     assert share["full"] == 100
@@ -55,7 +56,7 @@ def lines(**values):
 
 @pytest.mark.parametrize(("value", "holds"), [(0.795, True), (0.7, False), (0.9, True)])
 def test_a_way_is_fine_if_it_does_not_hurt(value, holds):
-    config = {"problems": ["auprc"], "methods": ["FCSG-M"]}
+    config = replace(communication.settings(quick=True), problems={"auprc": {}}, methods=["FCSG-M"])
     (statement,) = communication.check(config, lines(full=0.8, inferred=value))
     assert statement.holds == holds
     assert ("inferred" in statement.measured) == holds

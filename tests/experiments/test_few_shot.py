@@ -12,13 +12,14 @@ from fedcso.core.costs import Costs
 from fedcso.core.errors import FedcsoError
 from fedcso.core.schedules import Cosine
 from fedcso.core.trace import Trace
-from fedcso.experiments import EXPERIMENTS, few_shot
+from fedcso.experiments import few_shot
 from fedcso.experiments.few_shot import METHODS, OURS, PANELS
 from fedcso.models.conv4 import Conv4
 from fedcso.problems import MAML, PROBLEMS
 from fedcso.reports.tables import Estimate
 from fedcso.runs import checkpoint
 from tests.command_line import FINE, INTERRUPTED, call, contents, interrupt_after, read_csv, run, without_drawing
+from tests.experiments.miniature import shrink
 from tests.few_characters import OPTIONS, instead_of_glyphs
 
 TINY = {
@@ -54,9 +55,7 @@ def tiny():
         some = {name: OPTIONS[name] for name in ("ways", "queries", "validation_tasks")}
         patch.setitem(PROBLEMS, "maml", partial(PROBLEMS["maml"], **some))
         for name in ("figure2", "figure3"):
-            experiment = EXPERIMENTS[name]
-            settings = partial(lambda whole, quick: whole(quick=quick) | TINY, experiment.settings)
-            patch.setitem(EXPERIMENTS, name, experiment._replace(settings=settings))
+            shrink(patch, name, **TINY)
         yield
 
 
@@ -144,9 +143,7 @@ def test_quick_tries_nothing_and_says_so(tmp_path, monkeypatch):
     """With the network itself."""
     monkeypatch.setattr(*NETWORK, Conv4)
     whole = few_shot.settings(5, quick=True)
-    little = {name: whole[name] for name in ("chosen", "long_steps")}
-    config = whole | TINY | {"rounds": 1, "seeds": [0]} | little
-    monkeypatch.setitem(EXPERIMENTS, "figure3", EXPERIMENTS["figure3"]._replace(settings=lambda quick: config))
+    shrink(monkeypatch, "figure3", rounds=1, seeds=[0], chosen=whole.chosen, long_steps=whole.long_steps)
     folder = run("reproduce", "figure3", "--quick", out=tmp_path)
     document = (folder / "reproduction.md").read_text()
     assert "quick version: too short" in document
@@ -160,22 +157,21 @@ def test_quick_tries_nothing_and_says_so(tmp_path, monkeypatch):
 @pytest.mark.parametrize("shots", [1, 5])
 def test_quick_is_smaller_in_everything(shots):
     quick, whole = few_shot.settings(shots, True), few_shot.settings(shots, False)
-    assert quick.keys() == whole.keys()
     for name in ("rounds", "long_steps", "filters", "curve_tasks", "test_tasks"):
-        assert quick[name] < whole[name]
-    assert len(quick["seeds"]) < len(whole["seeds"])
-    assert quick["chosen"].keys() == METHODS.keys()
-    for method, settings in quick["chosen"].items():
+        assert getattr(quick, name) < getattr(whole, name)
+    assert len(quick.seeds) < len(whole.seeds)
+    assert quick.chosen.keys() == METHODS.keys()
+    for method, settings in quick.chosen.items():
         assert settings.keys() == {"learning_rate", *METHODS[method]}
-    assert not whole["chosen"]
-    assert whole["trial_seed"] not in whole["seeds"]
-    assert whole["shots"] == quick["shots"] == shots
+    assert not whole.chosen
+    assert whole.trial_seed not in whole.seeds
+    assert whole.shots == quick.shots == shots
 
 
 def test_the_momenta_are_the_papers_and_its_rates_are_among_ours():
     config = few_shot.settings(1, quick=False)
-    assert config["momentum"] == [0.1, 0.5, 0.9]
-    assert {0.1, 0.05, 0.01} <= set(config["rates"])
+    assert list(config.momentum) == [0.1, 0.5, 0.9]
+    assert {0.1, 0.05, 0.01} <= set(config.rates)
 
 
 # ------------------------------------------------------------------------------- results made by hand

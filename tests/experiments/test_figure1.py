@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from fedcso.algorithms import FCSG, FCSGM, AccFCSGM
 from fedcso.core.errors import FedcsoError
 from fedcso.core.trace import Trace
-from fedcso.experiments import EXPERIMENTS, figure1
+from fedcso.experiments import figure1
 from fedcso.experiments.figure1 import INNER, METHODS, OUTSIDE, PANELS, RATIOS, Panel
 from fedcso.reports import figures
 from tests.command_line import (
@@ -24,6 +24,7 @@ from tests.command_line import (
     run,
     without_drawing,
 )
+from tests.experiments.miniature import shrink
 
 TINY = {
     "rounds": 2,
@@ -39,8 +40,7 @@ PICTURES = ["figure1-accuracy", "figure1-gradient-norm", "figure1-mean-outside"]
 
 
 def make_tiny(patch):
-    experiment = EXPERIMENTS["figure1"]._replace(settings=lambda quick: figure1.settings(quick) | TINY)
-    patch.setitem(EXPERIMENTS, "figure1", experiment)
+    shrink(patch, "figure1", **TINY)
 
 
 @pytest.fixture(autouse=True)
@@ -133,10 +133,9 @@ def test_the_quick_version_says_that_it_is(tmp_path, monkeypatch):
 
 def test_quick_is_smaller_in_everything():
     quick, whole = figure1.settings(True), figure1.settings(False)
-    assert quick.keys() == whole.keys()
-    assert quick["rounds"] < whole["rounds"]
-    assert len(quick["seeds"]) < len(whole["seeds"])
-    assert not set(whole["seeds"]) & set(whole["tuning_seeds"])
+    assert quick.rounds < whole.rounds
+    assert len(quick.seeds) < len(whole.seeds)
+    assert not set(whole.seeds) & set(whole.tuning_seeds)
 
 
 def test_the_grids_are_the_papers():
@@ -168,8 +167,8 @@ def made(levels=None, norms=None, jumps=None):
     norms = norms or (lambda method, panel: 0.1 * (1 + panel.ratio * (panel.m == 1)))
     jumps = jumps or (lambda method, panel: 0.01 if method == "FCSG" else 0.002)
     return {
-        f"{method} {panel}": [
-            [trace(levels(method, panel), norms(method, panel), jumps(method, panel), seed) for seed in range(SEEDS)]
+        (method, panel): [
+            trace(levels(method, panel), norms(method, panel), jumps(method, panel), seed) for seed in range(SEEDS)
         ]
         for method in METHODS
         for panel in PANELS

@@ -5,12 +5,13 @@ from statistics import fmean
 
 import pytest
 
-from fedcso.experiments import EXPERIMENTS, rare_positives, table2
+from fedcso.experiments import rare_positives, table2
 from fedcso.experiments.rare_positives import METHODS, OTHERS, OURS
 from fedcso.problems import PROBLEMS
 from fedcso.runs import checkpoint
 from fedcso.runs.study import as_file_name
 from tests.command_line import FINE, INTERRUPTED, call, contents, interrupt_after, read_csv, run, without_drawing
+from tests.experiments.miniature import shrink
 
 TINY = {
     "data": ["digits"],
@@ -33,10 +34,7 @@ def tiny():
     """Few of everything, and nothing drawn."""
     with pytest.MonkeyPatch.context() as patch:
         without_drawing(patch)
-        settings = EXPERIMENTS["table2"].settings
-        patch.setitem(
-            EXPERIMENTS, "table2", EXPERIMENTS["table2"]._replace(settings=lambda quick: settings(quick) | TINY)
-        )
+        shrink(patch, "table2", **TINY)
         yield
 
 
@@ -118,15 +116,14 @@ def test_interrupted_and_resumed_it_ends_the_same(finished, tmp_path):
 
 def test_quick_is_of_embedded_data_and_tries_nothing():
     quick, whole = table2.settings(True), table2.settings(False)
-    assert quick.keys() == whole.keys()
-    assert quick["data"] == ["digits"]
-    assert not quick["trial_turns"]
-    assert len(quick["rates"]) == 1
-    assert whole["data"] == ["mnist", "cifar10"]
-    assert whole["trial_seed"] not in whole["seeds"]
-    assert len(whole["seeds"]) >= 3
-    for data in whole["data"]:
-        assert whole["rounds"][data] < whole["long_rounds"][data]
+    assert quick.data == ["digits"]
+    assert not quick.trial_turns
+    assert len(quick.rates) == 1
+    assert whole.data == ["mnist", "cifar10"]
+    assert whole.trial_seed not in whole.seeds
+    assert len(whole.seeds) >= 3
+    for data in whole.data:
+        assert whole.rounds[data] < whole.long_rounds[data]
 
 
 def test_the_report_says_which_versions_of_pictures_all_methods_saw():
@@ -136,8 +133,7 @@ def test_the_report_says_which_versions_of_pictures_all_methods_saw():
 
 
 def test_without_a_choice_nothing_is_tried(tmp_path, monkeypatch):
-    config = table2.settings(True) | TINY | {"trial_turns": 0, "rates": [0.3], "long_rounds": {"digits": 0}}
-    monkeypatch.setitem(EXPERIMENTS, "table2", EXPERIMENTS["table2"]._replace(settings=lambda quick: config))
+    shrink(monkeypatch, "table2", trial_turns=0, rates=[0.3], long_rounds={"digits": 0})
     folder = run("reproduce", "table2", "--quick", out=tmp_path)
     document = (folder / "reproduction.md").read_text()
     assert "quick version: too short" in document

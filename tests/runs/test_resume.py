@@ -331,21 +331,74 @@ def test_two_processes_do_not_work_in_one_folder(tmp_path, monkeypatch):
     assert call("resume", folder).code == FINE
 
 
-OWN_PROBLEM = """
+# -------------------------------------------------------------------------------- what it depends on
+
+OWN = """
+from dataclasses import dataclass
+from pathlib import Path
+
 import torch
 from fedcso import Task
+from fedcso.algorithms import FCSG
 from fedcso.problems import NestedQuadratic
 
 def task():
-    return Task(NestedQuadratic(2), list(torch.ones(2, 2, dtype=torch.float64)))
+    value = float(Path("value.txt").read_text())
+    return Task(NestedQuadratic(2), list(torch.full((2, 2), value, dtype=torch.float64)))
+
+@dataclass(frozen=True)
+class Mine(FCSG):
+    friction: float = 0.5
 """
+FEW = ["--rounds", "3", "--seeds", "1"]
 
 
-def test_a_run_on_other_data_is_not_resumed(interrupted, tmp_path):
-    file = tmp_path / "own.py"
-    file.write_text(OWN_PROBLEM)
-    folder, _ = interrupted("run", "own.py:task", "--rounds", "3", "--seeds", "1")
-    file.write_text(OWN_PROBLEM.replace("ones", "zeros"))
+@pytest.fixture
+def own(tmp_path):
+    (tmp_path / "value.txt").write_text("1.0")
+    (tmp_path / "own.py").write_text(OWN)
+    return tmp_path / "own.py"
+
+
+def test_a_run_on_other_data_is_not_resumed(interrupted, own):
+    folder, _ = interrupted("run", "own.py:task", *FEW)
+    own.with_name("value.txt").write_text("2.0")
     outcome = call("resume", folder)
     assert outcome.code == BAD_INPUT
-    assert "data" in outcome.err
+    assert "was begun on other data" in outcome.err
+
+
+COMMANDS_OF_OWN = {
+    "problem": ["run", "own.py:task", *FEW, "--algorithm", "FCSG"],
+    "method": ["run", *QUADRATIC, "--algorithm", "own.py:Mine", "own.py:Mine(friction=0.1)"],
+    "module": ["run", "own:task", *FEW, "--algorithm", "FCSG"],
+    "sweep": ["sweep", *QUADRATIC, "--algorithm", "own.py:Mine", "--grid", "friction=0.1,0.2"],
+}
+
+
+@pytest.mark.parametrize("what", COMMANDS_OF_OWN)
+def test_a_run_is_not_resumed_after_ones_own_file_has_changed(interrupted, own, monkeypatch, what):
+    monkeypatch.syspath_prepend(str(own.parent))
+    monkeypatch.delitem(sys.modules, "own", raising=False)
+    folder, expected = interrupted(*COMMANDS_OF_OWN[what])
+    (kept,) = (folder / "sources").iterdir()
+    assert kept.read_text() == OWN
+    own.write_text(OWN.replace("0.5", "0.6"))
+    outcome = call("resume", folder)
+    assert outcome.code == BAD_INPUT
+    name = own if what == "module" else own.name
+    assert f"{name} has changed since {folder} was begun" in outcome.err
+    assert f"cp {kept} {name}" in outcome.err
+    own.unlink()
+    assert f"{name} is missing" in call("resume", folder).err
+    shutil.copy(kept, own)
+    assert call("resume", folder).code == FINE
+    assert_same_contents(folder, expected)
+
+
+def test_a_folder_of_an_earlier_version_says_nothing_about_files_and_is_resumed(interrupted, own):
+    folder, _ = interrupted("run", "own.py:task", *FEW)
+    environment = json.loads((folder / "env.json").read_text())
+    del environment["sources"]
+    (folder / "env.json").write_text(json.dumps(environment))
+    assert call("resume", folder).code == FINE

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcso.algorithms import ALGORITHMS, FCSG, FCSGM
 from fedcso.cli.parser import normalised
 from fedcso.codecs import BFloat16, Inferred, Int8, Occasional
 from fedcso.core.codec import full
@@ -15,7 +14,7 @@ from fedcso.core.schedules import Cosine, Exponential, InverseSqrt
 from fedcso.core.task import Task
 from fedcso.problems import PROBLEMS
 from fedcso.runs import specs
-from fedcso.runs.config import algorithm_of, seeds, spec_of
+from fedcso.runs.config import parse_seeds
 from tests.core.test_schedules import any_schedule
 
 VALUES = {
@@ -75,7 +74,7 @@ def test_any_text_is_a_value_or_an_error_that_helps(text):
 
 @given(st.text(alphabet="[](){},:=.'\"1e-x ", max_size=12))
 def test_any_punctuation_is_a_list_of_values_or_an_error_that_helps(text):
-    message = message_of(specs.parse_values, text)
+    message = message_of(specs.parse_several, text)
     assert "momentum" in message or "schedule" in message
 
 
@@ -85,60 +84,19 @@ def test_what_is_spelt_is_parsed_again(value):
 
 
 def test_several_values_may_be_schedules():
-    assert specs.parse_values("x", "0.1, cosine(0.1, 5), 2") == [0.1, Cosine(0.1, 5), 2]
+    assert specs.parse_several("x", "0.1, cosine(0.1, 5), 2") == [0.1, Cosine(0.1, 5), 2]
 
 
-# -------------------------------------------------------------------------------------- algorithms
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("False", False)])
+def test_a_value_may_be_true_or_false(text, value):
+    assert specs.parse_value("nesterov", text) is value
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_every_algorithm_is_found_by_its_name_in_any_case(name):
-    for spelling in (name, name.lower(), name.upper(), f" {name} "):
-        assert specs.parse_algorithm(spelling) == (ALGORITHMS[name], {})
+def test_words_are_taken_as_they_are_where_they_are_wanted():
+    assert specs.parse_words("mode", "as fast as can be") == "as fast as can be"
+    words = ["fast-ish", "slow", "every(5)", "8"]
+    assert specs.parse_several("mode", "fast-ish, 'slow', every(5), 8", specs.parse_words) == words
 
-
-def test_an_algorithm_with_settings():
-    kind, options = specs.parse_algorithm("FCSG-M(momentum=0.5, learning_rate=cosine(0.1, 5))")
-    assert kind is FCSGM
-    assert options == {"momentum": 0.5, "learning_rate": Cosine(0.1, 5)}
-
-
-@pytest.mark.parametrize(
-    "spec", ["FCSG(0.5)", "FCSG(", "FCSG(a=1", "FCSG(a=1))", "FCSG(**x)", "FCSG() + 1", "FCSG(a=1)(b=2)"]
-)
-def test_a_broken_specification_is_refused(spec):
-    with pytest.raises(FedcsoError, match="FCSG"):
-        specs.parse_algorithm(spec)
-
-
-def test_an_unknown_option_suggests_the_nearest():
-    with pytest.raises(UnknownName, match=r"option of FCSG-M 'momentun'; did you mean momentum\?"):
-        specs.parse_algorithm("FCSG-M(momentun=1)")
-
-
-def test_common_settings_go_where_they_belong():
-    made = specs.methods(["FCSG", "FCSG-M(momentum=0.2)", "FCSG-M"], {"learning_rate": 0.3, "momentum": 0.7})
-    assert {name: method.algorithm for name, method in made.items()} == {
-        "FCSG": FCSG(0.3),
-        "FCSG-M(momentum=0.2)": FCSGM(0.3, 0.2),
-        "FCSG-M": FCSGM(0.3, 0.7),
-    }
-
-
-def test_a_method_with_all_its_settings_can_be_asked_for_again():
-    algorithm = FCSGM(Cosine(0.1, 5), 0.25)
-    spec = spec_of("fcsg-m(momentum=0.5)", algorithm)
-    kind, options = specs.parse_algorithm(spec)
-    assert kind(**options) == algorithm
-    assert specs.parse_algorithm(spec_of("FCSG-M", algorithm, Occasional(3)))[1]["send_u"] == Occasional(3)
-
-
-def test_settings_replace_common_and_own_ones():
-    config = {"learning_rate": "0.3", "momentum": "0.7"}
-    assert algorithm_of(config, "FCSG-M(momentum=0.2)", {"learning_rate": 0.9}) == FCSGM(0.9, 0.2)
-
-
-# ------------------------------------------------------------------------------------------- codecs
 
 WAYS = {
     "full": full,
@@ -152,7 +110,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_way_to_send_u_is_a_codec_and_spelt_as_it_was_asked_for(way):
-    codec = specs.parse_value("send_u", way)
+    codec = specs.parse_codec("send_u", way)
     assert codec == WAYS[way]
     assert specs.spell(codec) == way.replace(" ", "").strip("'")
 
@@ -160,19 +118,7 @@ def test_a_way_to_send_u_is_a_codec_and_spelt_as_it_was_asked_for(way):
 @pytest.mark.parametrize("way", ["int4", "every", "every(0)", "every(x)", "every(1, 2)", "every(2)(3)", "", "3", "a.b"])
 def test_an_unknown_way_is_refused(way):
     with pytest.raises(InvalidValue, match="send_u"):
-        specs.parse_value("send_u", way)
-
-
-def test_a_way_goes_to_methods_that_share_u():
-    made = specs.methods(["FCSG", "FCSG-M", "FCSG-M(send_u=every(2))", "Local-SCGDM", "SCAFFOLD"], {"send_u": Int8()})
-    assert [method.codec for method in made.values()] == [full, Int8(), Occasional(2), Int8(), full]
-
-
-def test_a_method_without_u_is_told_so():
-    with pytest.raises(InvalidValue, match=r"send_u = 'int8' .* FCSG shares no u"):
-        specs.methods(["FCSG(send_u=int8)"], {})
-    with pytest.raises(InvalidValue, match=r"send_u = 'int8' .* none of FCSG, SCAFFOLD has it"):
-        specs.methods(["FCSG", "SCAFFOLD"], {"send_u": Int8()})
+        specs.parse_codec("send_u", way)
 
 
 # ------------------------------------------------------------------------------------------- tasks
@@ -224,20 +170,20 @@ SEEDS = {"3": [0, 1, 2], "5,6": [5, 6], "[5, 6]": [5, 6], "[4]": [4], "7,": None
 def test_seeds_are_a_number_or_a_list(text):
     if SEEDS[text] is None:
         with pytest.raises(InvalidValue, match="seeds"):
-            seeds(text)
+            parse_seeds(text)
     else:
-        assert seeds(text) == SEEDS[text]
+        assert parse_seeds(text) == SEEDS[text]
 
 
 @pytest.mark.parametrize(("value", "chosen"), [(2, [0, 1]), ([4, 9], [4, 9])])
 def test_seeds_may_come_from_a_file(value, chosen):
-    assert seeds(value) == chosen
+    assert parse_seeds(value) == chosen
 
 
 @pytest.mark.parametrize("value", [-1, [], [1, 1], [-1], None, 1.5])
 def test_other_seeds_are_refused(value):
     with pytest.raises(InvalidValue, match="seeds"):
-        seeds(value)
+        parse_seeds(value)
 
 
 def test_dashes_become_underscores_in_names_alone():

@@ -8,12 +8,14 @@ import pytest
 import torch
 
 from fedcso.algorithms import FCSG, FCSGM, Scaffold
-from fedcso.core.errors import InvalidValue
+from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.plan import Plan
 from fedcso.core.task import Task
-from fedcso.engines import GRIDS
+from fedcso.core.trace import Trace
+from fedcso.engines import ENGINES as EVERY_ENGINE
 from fedcso.runs import checkpoint
-from fedcso.runs.study import Interrupted, Study, Unit, parts
+from fedcso.runs.callbacks import Interrupted, Rhythm
+from fedcso.runs.study import Study, Unit, parts, seconds
 from fedcso.runs.tracking import Silent
 from tests import helpers
 from tests.helpers import NEVER, Clock, assert_same_run, play
@@ -73,8 +75,8 @@ def test_results_are_by_unit_setting_and_seed(tmp_path, engine):
 
 def test_small_models_are_one_part_and_others_a_part_for_each_run():
     algorithms = [FCSG(0.1), FCSG(0.2)]
-    assert [part.name for part in parts(unit(algorithms=algorithms, engine="simulation"))] == ["all"]
-    assert [part.name for part in parts(unit(algorithms=algorithms, engine="threads"))] == [
+    assert [part.folder for part in parts(unit(algorithms=algorithms, engine="simulation"))] == ["all"]
+    assert [part.folder for part in parts(unit(algorithms=algorithms, engine="threads"))] == [
         *("setting0-seed3", "setting0-seed8", "setting1-seed3", "setting1-seed8")
     ]
 
@@ -146,7 +148,7 @@ def test_it_may_run_outside_of_the_main_thread(tmp_path):
 # ------------------------------------------------------------------------------------ checkpoints
 
 
-def saved_rounds(tmp_path, monkeypatch, rounds=7, **options):
+def saved_rounds(tmp_path, monkeypatch, rhythm, rounds=7):
     saved, save = [], checkpoint.save
 
     def note(folder, snapshot):
@@ -155,24 +157,24 @@ def saved_rounds(tmp_path, monkeypatch, rounds=7, **options):
 
     monkeypatch.setattr(checkpoint, "save", note)
     called = []
-    study = Study([unit(plan=replace(PLAN, rounds=rounds))], tmp_path, **options)
+    study = Study([unit(plan=replace(PLAN, rounds=rounds))], tmp_path, rhythm)
     execute(study, on_checkpoint=lambda: called.append(1))
     assert len(called) == len(saved)
     return saved
 
 
 @pytest.mark.parametrize(
-    ("options", "saved"),
+    ("rhythm", "saved"),
     [
-        ({}, [7]),
-        ({"every_rounds": 1}, [1, 2, 3, 4, 5, 6, 7]),
-        ({"every_rounds": 3}, [3, 6, 7]),
-        ({"every_rounds": 100}, [7]),
-        ({"every_seconds": 0.0}, [1, 2, 3, 4, 5, 6, 7]),
+        (Rhythm(), [7]),
+        (Rhythm(rounds=1), [1, 2, 3, 4, 5, 6, 7]),
+        (Rhythm(rounds=3), [3, 6, 7]),
+        (Rhythm(rounds=100), [7]),
+        (Rhythm(seconds=0.0), [1, 2, 3, 4, 5, 6, 7]),
     ],
 )
-def test_checkpoints_come_by_rounds_or_by_the_clock_and_at_the_end(tmp_path, monkeypatch, options, saved):
-    assert saved_rounds(tmp_path, monkeypatch, **options) == saved
+def test_checkpoints_come_by_rounds_or_by_the_clock_and_at_the_end(tmp_path, monkeypatch, rhythm, saved):
+    assert saved_rounds(tmp_path, monkeypatch, rhythm) == saved
 
 
 def test_units_have_folders_of_their_own(tmp_path):
@@ -181,6 +183,12 @@ def test_units_have_folders_of_their_own(tmp_path):
     made = list((tmp_path / "checkpoints").iterdir())
     assert len(made) == len(names)
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoints"]
+
+
+@pytest.mark.parametrize("names", [("own/a.py:X", "own_a.py:X"), ("A", "A")])
+def test_units_that_would_share_a_folder_are_refused(tmp_path, names):
+    with pytest.raises(FedcsoError, match=f"{names[0]!r} and {names[1]!r} would share checkpoints"):
+        Study([unit(name) for name in names], tmp_path)
 
 
 # -------------------------------------------------------------------------------------- breaking off
@@ -237,7 +245,7 @@ def test_an_error_in_an_engine_is_not_hidden(tmp_path, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("a bug")
 
-    monkeypatch.setitem(GRIDS, "stacked", broken)
+    monkeypatch.setitem(EVERY_ENGINE, "stacked", replace(EVERY_ENGINE["stacked"], start=broken))
     display = Watch()
     with pytest.raises(RuntimeError, match="a bug"):
         execute(Study([unit()], tmp_path), display)
@@ -269,3 +277,18 @@ def test_the_tracker_is_told_every_round(tmp_path):
 
     Study([unit()], tmp_path).execute(Watch(), Tracker())
     assert told == [("A", SEEDS, r) for r in range(1, PLAN.rounds + 1)]
+
+
+# ------------------------------------------------------------------------------------------- seconds
+
+
+def took(*clocks):
+    return [Trace(rows=[{"seconds": 0.0}, {"seconds": clock}]) for clock in clocks]
+
+
+def test_runs_that_are_played_together_share_one_clock():
+    together, alone = unit("A", [FCSG(0.1), FCSG(0.2)], "stacked"), unit("B", [FCSG(0.1), FCSG(0.2)], "reference")
+    found = {"A": [took(7.0, 7.0), took(7.0, 6.5)], "B": [took(1.0, 2.0), took(3.0, 4.0)]}
+    assert seconds([together], found) == 7.0
+    assert seconds([alone], found) == 10.0
+    assert seconds([together, alone], found) == 17.0

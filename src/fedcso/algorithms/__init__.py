@@ -1,53 +1,48 @@
 """One method, one file, named as in its paper; and the table of all of them."""
 
-from fedcso.algorithms.acc_fcsg_m import AccFCSGM
-from fedcso.algorithms.bsgd import BSGD
-from fedcso.algorithms.bspiderboost import BSpiderBoost
-from fedcso.algorithms.coda import CODA
-from fedcso.algorithms.fcsg import FCSG
-from fedcso.algorithms.fcsg_m import FCSGM
-from fedcso.algorithms.fedavg import FedAvg
-from fedcso.algorithms.local_scgd import LocalSCGD
-from fedcso.algorithms.local_scgdm import LocalSCGDM
-from fedcso.algorithms.moml import MOML
-from fedcso.algorithms.scaffold import Scaffold
-from fedcso.algorithms.soap import SOAP
-from fedcso.algorithms.sox import SOX
-from fedcso.algorithms.stem import STEM
-from fedcso.core.algorithm import Algorithm
+from typing import TYPE_CHECKING, Any
 
-ALGORITHMS: dict[str, type[Algorithm]] = {
-    "FCSG": FCSG,
-    "FCSG-M": FCSGM,
-    "Acc-FCSG-M": AccFCSGM,
-    "FedAvg": FedAvg,
-    "BSGD": BSGD,
-    "BSpiderBoost": BSpiderBoost,
-    "Local-SCGD": LocalSCGD,
-    "Local-SCGDM": LocalSCGDM,
-    "SCAFFOLD": Scaffold,
-    "STEM": STEM,
-    "SOX": SOX,
-    "MOML": MOML,
-    "SOAP": SOAP,
-    "CODA+": CODA,
-}
+from fedcso.core.algorithm import Algorithm
+from fedcso.core.registry import Registry
+
+ALGORITHMS: Registry[type[Algorithm]] = Registry(
+    "algorithm",
+    __name__,
+    {
+        "FCSG": "fcsg:FCSG",
+        "FCSG-M": "fcsg_m:FCSGM",
+        "Acc-FCSG-M": "acc_fcsg_m:AccFCSGM",
+        "FedAvg": "fedavg:FedAvg",
+        "BSGD": "bsgd:BSGD",
+        "BSpiderBoost": "bspiderboost:BSpiderBoost",
+        "Local-SCGD": "local_scgd:LocalSCGD",
+        "Local-SCGDM": "local_scgdm:LocalSCGDM",
+        "SCAFFOLD": "scaffold:Scaffold",
+        "STEM": "stem:STEM",
+        "SOX": "sox:SOX",
+        "MOML": "moml:MOML",
+        "SOAP": "soap:SOAP",
+        "CODA+": "coda:CODA",
+    },
+)
 """Every method by the name it has in its paper. A new one is a file and a row here."""
 
-__all__ = [
-    "ALGORITHMS",
-    "BSGD",
-    "CODA",
-    "FCSG",
-    "FCSGM",
-    "MOML",
-    "SOAP",
-    "SOX",
-    "STEM",
-    "AccFCSGM",
-    "BSpiderBoost",
-    "FedAvg",
-    "LocalSCGD",
-    "LocalSCGDM",
-    "Scaffold",
-]
+if TYPE_CHECKING:  # type checkers do not see through the table; a class that is missing here is of type Any to them
+    from fedcso.algorithms.acc_fcsg_m import AccFCSGM as AccFCSGM
+    from fedcso.algorithms.bsgd import BSGD as BSGD
+    from fedcso.algorithms.bspiderboost import BSpiderBoost as BSpiderBoost
+    from fedcso.algorithms.coda import CODA as CODA
+    from fedcso.algorithms.fcsg import FCSG as FCSG
+    from fedcso.algorithms.fcsg_m import FCSGM as FCSGM
+    from fedcso.algorithms.fedavg import FedAvg as FedAvg
+    from fedcso.algorithms.local_scgd import LocalSCGD as LocalSCGD
+    from fedcso.algorithms.local_scgdm import LocalSCGDM as LocalSCGDM
+    from fedcso.algorithms.moml import MOML as MOML
+    from fedcso.algorithms.scaffold import Scaffold as Scaffold
+    from fedcso.algorithms.soap import SOAP as SOAP
+    from fedcso.algorithms.sox import SOX as SOX
+    from fedcso.algorithms.stem import STEM as STEM
+
+
+def __getattr__(name: str) -> Any:
+    return ALGORITHMS.exported(name)

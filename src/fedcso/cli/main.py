@@ -1,34 +1,19 @@
 """The command line `fedcso`: which command it is, and how mistakes are told."""
 
-import importlib
 import logging
 import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+from fedcso.cli.commands import COMMANDS, load_command
 from fedcso.cli.parser import UsageError
-from fedcso.core.errors import FedcsoError, UnknownName
+from fedcso.core.errors import FedcsoError
 from fedcso.core.notice import NOTICE
 from fedcso.core.version import __version__
 from fedcso.engines import ranks
-from fedcso.runs.study import Interrupted
+from fedcso.runs.callbacks import Interrupted
 
-COMMANDS = (
-    "run",
-    "resume",
-    "report",
-    "compare",
-    "sweep",
-    "reproduce",
-    "theory",
-    "diagnose",
-    "flower",
-    "check-site",
-    "list",
-    "data",
-    "doctor",
-)
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 EXIT_CODES: dict[type[Exception], int] = {Interrupted: INTERRUPTED, ranks.RankLost: FAILED}
 """Of what is not the user's mistake."""
@@ -45,10 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if arguments[0] == "--version":
             print(f"fedcso {__version__}")
             return 0
-        if arguments[0] not in COMMANDS:
-            raise UnknownName("command", arguments[0], COMMANDS)
-        command = _command(arguments[0])
-        code = int(_command("run").follow() if ranks.follows() else command.main(arguments[1:]))
+        code = _carry_out(load_command(arguments[0]), arguments)
         sys.stdout.flush()
         return code
     except (FedcsoError, UsageError) as error:
@@ -63,6 +45,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # no space, no permission: nothing a traceback would explain
         print(f"fedcso: {error}", file=sys.stderr)
         return FAILED
+
+
+def _carry_out(command: ModuleType, arguments: list[str]) -> int:
+    """Run a command; under torchrun the first rank leads, and the others do what it says."""
+    if ranks.size() > 1 and not hasattr(command, "follow"):
+        raise FedcsoError(f"fedcso {arguments[0]} takes one process; start it without torchrun")
+    if ranks.follows():
+        return int(command.follow())
+    try:
+        return int(command.main(arguments[1:]))
+    except FedcsoError:
+        if not ranks.in_touch():  # the others still wait to be told what to do
+            ranks.dismiss()
+        raise
 
 
 def _log_to_people() -> None:
@@ -82,12 +78,8 @@ def overview() -> str:
         "fedcso: minimise (1/N) Σ_n E_ξ f( E_{η|ξ} g(x, ξ, η) ) over data that stays where it is.",
         "",
         "commands (each has --help with examples):",
-        *(f"  {name:10} {_command(name).HELP}" for name in COMMANDS),
+        *(f"  {name:10} {load_command(name).HELP}" for name in COMMANDS),
         "",
         "start with:  fedcso run invariant_logistic",
     ]
     return "\n".join(lines)
-
-
-def _command(name: str) -> ModuleType:
-    return importlib.import_module(f"fedcso.cli.commands.{name.replace('-', '_')}")

@@ -1,21 +1,22 @@
 """The options of commands that work on a problem: command line and YAML become one flat configuration."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 from jsonargparse import SUPPRESS, ActionConfigFile  # type: ignore[attr-defined]
 
-from fedcso.algorithms import ALGORITHMS
-from fedcso.cli.parser import Parser
+from fedcso.cli.parser import Parser, joined, normalised
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.plan import Plan
 from fedcso.core.task import plan_defaults
 from fedcso.engines import ENGINES
 from fedcso.estimators import ESTIMATORS
-from fedcso.runs.config import HYPER, MAIN, Config, as_list, check, seeds
+from fedcso.runs.config import MAIN, Flat
 from fedcso.runs.folder import read_yaml
-from fedcso.runs.specs import CODEC_NAMES, SEND_U, TaskMaker, hyper_parameters, task_maker
+from fedcso.runs.methods import SEND_U, MethodSpec, owners, parse_methods
+from fedcso.runs.specs import CODEC_NAMES, task_maker
 from fedcso.runs.tracking import TRACKERS
 
 
@@ -25,15 +26,14 @@ def read_options(
     arguments: list[str],
     extend: Callable[[Parser], None] = lambda parser: None,
     usage: str = "",
-) -> Config:
-    """A command line as a complete configuration; `--help` and mistakes end here.
+) -> Flat:
+    """Return a command line as a complete flat configuration; `--help` and mistakes end here.
 
     `usage` is how the command is called, if not by its name and the problem's.
     """
     if arguments[:1] in (["--help"], ["-h"]):
         arguments = ["invariant_logistic", "--help"]  # the options of a problem, to show some
-    problem = _problem_of(arguments)
-    maker = task_maker(problem)
+    problem, methods = _named(arguments)
     summary, _, examples = description.partition("\n")
     parser = Parser(
         prog=f"fedcso {command} {problem}",
@@ -41,46 +41,57 @@ def read_options(
         description=summary,
         epilog=examples.strip(),
     )
-    _add_options(parser, command, problem, maker)
-    extend(parser)
+    _add_options(parser, command, problem, methods, extend)
     if not arguments[0].startswith("-"):
         arguments = arguments[1:]
     defaults = parser.get_defaults().as_dict()
     given = parser.parse_args(arguments).as_dict()
     # Nothing behind a name in a file (null) leaves that setting at its default.
-    values: Config = {name: defaults.get(name) if value is None else value for name, value in given.items()}
+    values: Flat = {name: defaults.get(name) if value is None else value for name, value in given.items()}
     values.pop("config", None)
     if values["problem"] != problem:
         raise InvalidValue("problem", values["problem"], f"{problem!r}, as named first, or left out")
-    values |= {"command": command, "algorithm": as_list(values["algorithm"]), "seeds": seeds(values["seeds"])}
-    config = {key: value for key, value in values.items() if value is not None}
-    check(config)
-    return config
+    return values | {"command": command}
 
 
-def _problem_of(arguments: list[str]) -> str:
-    """The problem that a command line or its configuration file names."""
+def _named(arguments: list[str]) -> tuple[str, tuple[MethodSpec, ...]]:
+    """Return the problem and the methods that a command line or its file names: they decide which options there are."""
+    options = joined(normalised(arguments))
+    file, content = _config_file(options)
+    texts = next((json.loads(value) for option, value in pairwise(options) if option == "--algorithm"), None)
+    methods = parse_methods(texts or _methods_in(content))
     if arguments and not arguments[0].startswith("-"):
-        for option, following in pairwise(arguments):
-            if option == "--config":
-                read_yaml(Path(following), "config")
-        return arguments[0]
-    for place, option in enumerate(arguments):
+        return arguments[0], methods
+    if file is None:
+        raise FedcsoError("which problem? Name it first, as in: fedcso run invariant_logistic (fedcso list shows all)")
+    if not isinstance(content.get("problem"), str):
+        raise FedcsoError(f"config: {file} does not say which problem it is for; add a line `problem: NAME`")
+    return content["problem"], methods
+
+
+def _methods_in(content: Flat) -> Sequence[str]:
+    """Return the methods that a file names; what is wrong with them is told by whoever reads all of it."""
+    texts = content.get("algorithm")
+    texts = [texts] if isinstance(texts, str) else texts
+    return texts if texts and isinstance(texts, list) and all(isinstance(text, str) for text in texts) else MAIN
+
+
+def _config_file(options: list[str]) -> tuple[Path | None, Flat]:
+    """Return the first configuration file that is named, and what is in it."""
+    for place, option in enumerate(options):
         name, _, value = option.partition("=")
-        following = arguments[place + 1] if place + 1 < len(arguments) else ""
-        if name != "--config":
-            continue
-        if not (value or following):
-            raise FedcsoError("config: expected one argument, a YAML file")
-        path = Path(value or following)
-        content = read_yaml(path, "config")
-        if isinstance(content.get("problem"), str):
-            return str(content["problem"])
-        raise FedcsoError(f"config: {path} does not say which problem it is for; add a line `problem: NAME`")
-    raise FedcsoError("which problem? Name it first, as in: fedcso run invariant_logistic (fedcso list shows all)")
+        if name == "--config":
+            value = value or "".join(options[place + 1 : place + 2])
+            if not value:
+                raise FedcsoError("config: expected one argument, a YAML file")
+            return Path(value), read_yaml(Path(value), "config")
+    return None, {}
 
 
-def _add_options(parser: Parser, command: str, problem: str, maker: TaskMaker) -> None:
+def _add_options(
+    parser: Parser, command: str, problem: str, methods: Sequence[MethodSpec], extend: Callable[[Parser], None]
+) -> None:
+    maker = task_maker(problem)
     parser.add_argument("--config", action=ActionConfigFile, help="take settings from a YAML file")
     parser.add_argument("--command", default=command, help=SUPPRESS)
     parser.add_argument("--problem", default=problem, help="the problem, where it is not named first")
@@ -88,16 +99,13 @@ def _add_options(parser: Parser, command: str, problem: str, maker: TaskMaker) -
     group.add_argument(
         "--algorithm",
         type=list[str] | str,
-        default=MAIN,
+        default=list(MAIN),
         metavar="NAME",
         help="methods: NAME or 'NAME(option=value, …)'",
     )
     group.add_argument("--seeds", type=list[int] | int | str, default=3, help="how many seeds, or which ones: 5,6,7")
-    group = parser.add_argument_group("hyper-parameters, for every chosen method that has them")
-    for name in HYPER:
-        owners = [known for known, kind in ALGORITHMS.items() if name in hyper_parameters(kind)]
-        group.add_argument(f"--{name}", type=float | int | str, metavar="VALUE", help=f"of {', '.join(owners)}")
-    group.add_argument(
+    hyper_parameters = parser.add_argument_group("hyper-parameters, for every chosen method that has them")
+    hyper_parameters.add_argument(
         f"--{SEND_U}", type=str, metavar="HOW", help=f"how u travels, of methods that share it: {CODEC_NAMES}"
     )
     parser.add_class_arguments(Plan, as_group=True)
@@ -116,3 +124,10 @@ def _add_options(parser: Parser, command: str, problem: str, maker: TaskMaker) -
     group.add_argument("--track", choices=list(TRACKERS), default="none", help="log to a tracker as well")
     group.add_argument("--out", type=str, default="runs", help="where run folders go")
     group.add_argument("--name", type=str, help="what the folder is called after; the problem by default")
+    extend(parser)
+    taken = parser.known()
+    for name, having in owners(methods).items():
+        if name not in taken:  # another option has the name: this one can be set in brackets behind its method's
+            hyper_parameters.add_argument(
+                f"--{name}", type=float | int | str, metavar="VALUE", help=f"of {', '.join(having)}"
+            )

@@ -21,7 +21,7 @@ class InvalidValue(FedcsoError, ValueError):
         super().__init__(f"{field} = {value!r} is not allowed; it must be {allowed}")
 
 
-class UnknownName(FedcsoError, LookupError):
+class UnknownName(FedcsoError, KeyError):
     """A name that is in none of our tables, with the nearest ones that are."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]):
@@ -29,6 +29,9 @@ class UnknownName(FedcsoError, LookupError):
         close = get_close_matches(name, known, n=3)
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
         super().__init__(f"unknown {kind} {name!r}{hint} (known: {', '.join(known)})")
+
+    def __str__(self) -> str:  # a KeyError would put the message into quotes
+        return str(self.args[0])
 
 
 class NonFinite(FedcsoError, FloatingPointError):

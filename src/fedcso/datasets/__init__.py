@@ -1,63 +1,79 @@
-"""Data sets, one a file; and the tables of all of them."""
+"""Data sets, one a file; and the tables of all of them, one for each form in which they come."""
 
 from collections.abc import Callable
 
 from fedcso.core.errors import UnknownName
-from fedcso.datasets import breast_cancer, cifar10, digits, glyphs, mnist, omniglot
+from fedcso.core.registry import Registry
 from fedcso.datasets.characters import Characters
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.images import Images
 
-DATASETS: dict[str, Callable[[], Examples]] = {
-    "digits": digits.digits,
-    "breast_cancer": breast_cancer.breast_cancer,
-}
+DATASETS: Registry[Callable[[], Examples]] = Registry(
+    "dataset",
+    __name__,
+    {
+        "digits": "digits:digits",
+        "breast_cancer": "breast_cancer:breast_cancer",
+    },
+)
 """Every data set of labelled examples by name. A new one is a file and a row here."""
 
-IMAGES: dict[str, Callable[[], Images]] = {"mnist": mnist.mnist, "cifar10": cifar10.cifar10}
+IMAGES: Registry[Callable[[], Images]] = Registry(
+    "dataset of pictures",
+    __name__,
+    {
+        "mnist": "mnist:mnist",
+        "cifar10": "cifar10:cifar10",
+    },
+)
 """Every data set of labelled pictures by name, with the test set it was published with."""
 
-CHARACTERS: dict[str, Callable[[], Characters]] = {"omniglot": omniglot.omniglot, "glyphs": glyphs.glyphs}
+CHARACTERS: Registry[Callable[[], Characters]] = Registry(
+    "dataset of characters",
+    __name__,
+    {
+        "omniglot": "omniglot:omniglot",
+        "glyphs": "glyphs:glyphs",
+    },
+)
 """Every data set for few-shot learning by name."""
 
-DOWNLOADS: dict[str, Callable[[], None]] = {
-    "omniglot": omniglot.fetch,
-    "mnist": mnist.fetch,
-    "cifar10": cifar10.fetch,
-}
-"""How to get those that don't come with fedcso."""
+TABLES = (DATASETS, IMAGES, CHARACTERS)
 
 
 def load(name: str) -> Examples:
-    """A data set by name."""
-    if name not in DATASETS:
-        raise UnknownName("dataset", name, DATASETS)
+    """Return a data set of labelled examples by name."""
     return DATASETS[name]()
 
 
 def load_images(name: str) -> Images:
-    """A data set of labelled pictures by name."""
-    if name not in IMAGES:
-        raise UnknownName("dataset of pictures", name, IMAGES)
+    """Return a data set of labelled pictures by name."""
     return IMAGES[name]()
 
 
 def load_characters(name: str) -> Characters:
-    """A data set for few-shot learning by name."""
-    if name not in CHARACTERS:
-        raise UnknownName("dataset of characters", name, CHARACTERS)
+    """Return a data set for few-shot learning by name."""
     return CHARACTERS[name]()
+
+
+def load_any(name: str) -> Examples | Images | Characters:
+    """Return a data set by name, whatever its form."""
+    for table in TABLES:
+        if name in table:
+            return table[name]()
+    raise UnknownName("dataset", name, [known for table in TABLES for known in table])
 
 
 __all__ = [
     "CHARACTERS",
     "DATASETS",
-    "DOWNLOADS",
     "IMAGES",
+    "TABLES",
     "Characters",
     "Examples",
     "Images",
     "load",
+    "load_any",
     "load_characters",
     "load_images",
 ]

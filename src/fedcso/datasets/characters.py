@@ -24,6 +24,12 @@ class Characters(NamedTuple):
     validation: torch.Tensor
     test: torch.Tensor
 
+    def summary(self) -> str:
+        """Return in words how much there is."""
+        classes = ", ".join(f"{len(images)} {split}" for split, images in self._asdict().items())
+        drawings, height, width = self.train.shape[1:]
+        return f"{sum(map(len, self))} classes ({classes}) with {drawings} drawings of {height}×{width} each"
+
 
 def with_rotations(images: torch.Tensor) -> torch.Tensor:
     """Four times the classes: each turned by 0, 90, 180 and 270° is a class of its own (Santoro et al., 2016)."""

@@ -78,7 +78,7 @@ def find(root: Path | None = None) -> list[Path]:
                 return files
     searched = ", ".join(map(str, data_folders(root)))
     remedy = _remedy(root or cache_folder())
-    raise DataMissing(f"CIFAR-10 was not found in {searched}. Run fedcso data get cifar10, or {remedy}")
+    raise DataMissing(f"CIFAR-10 was not found in {searched}. Run fedcso data get cifar10, or {remedy}", fetch)
 
 
 def _candidates(base: Path) -> Iterator[list[Path]]:

@@ -12,6 +12,11 @@ class Examples(NamedTuple):
     inputs: torch.Tensor
     labels: torch.Tensor
 
+    def summary(self) -> str:
+        """Return in words how much there is."""
+        shape = "×".join(map(str, self.inputs.shape[1:]))
+        return f"{len(self.labels)} examples of {shape}, {len(set(self.labels.tolist()))} classes"
+
 
 def pooled(parts: Sequence[Examples]) -> Examples:
     """All clients' examples in one place: for methods of a single machine, and as a ceiling."""

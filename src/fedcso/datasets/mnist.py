@@ -65,7 +65,7 @@ def find(root: Path | None = None) -> list[Path]:
                 return files
     searched = ", ".join(map(str, data_folders(root)))
     remedy = _remedy((root or cache_folder()) / LAYOUTS[-1])
-    raise DataMissing(f"MNIST was not found in {searched}. Run fedcso data get mnist, or {remedy}")
+    raise DataMissing(f"MNIST was not found in {searched}. Run fedcso data get mnist, or {remedy}", fetch)
 
 
 def _plain_or_gz(folder: Path, name: str) -> Path:

@@ -85,7 +85,7 @@ def find(root: Path | None = None) -> list[Path]:
                 return halves
     searched = ", ".join(map(str, data_folders(root)))
     remedy = _remedy((root or cache_folder()) / "omniglot-py")
-    raise DataMissing(f"Omniglot was not found in {searched}. Run fedcso data get omniglot, or {remedy}")
+    raise DataMissing(f"Omniglot was not found in {searched}. Run fedcso data get omniglot, or {remedy}", fetch)
 
 
 def _zip_or_folder(folder: Path, part: str) -> Path:

@@ -127,6 +127,11 @@ def dismiss() -> None:
         tell("")
 
 
+def in_touch() -> bool:
+    """True once this process has talked to the others."""
+    return dist.is_initialized()
+
+
 @contextmanager
 def _together() -> Iterator[None]:
     """Whatever breaks while processes talk means that one of them is not there any more."""

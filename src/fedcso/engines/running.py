@@ -4,26 +4,29 @@ from collections.abc import Sequence
 
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
-from fedcso.core.errors import UnknownName
 from fedcso.core.estimator import Estimator
 from fedcso.core.plan import Plan
+from fedcso.core.registry import Registry
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
-from fedcso.engines import compiled, distributed, reference, simulation, stacked, threads
 from fedcso.engines.engine import Engine
 from fedcso.engines.job import Job
 from fedcso.engines.loop import Callback, drive
 from fedcso.engines.snapshot import Snapshot
 from fedcso.estimators.plain import plain
 
-ENGINES: dict[str, Engine] = {
-    "simulation": simulation.ENGINE,
-    "stacked": stacked.ENGINE,
-    "compiled": compiled.ENGINE,
-    "threads": threads.ENGINE,
-    "reference": reference.ENGINE,
-    "distributed": distributed.ENGINE,
-}
+ENGINES: Registry[Engine] = Registry(
+    "engine",
+    "fedcso.engines",
+    {
+        "simulation": "simulation:ENGINE",
+        "stacked": "stacked:ENGINE",
+        "compiled": "compiled:ENGINE",
+        "threads": "threads:ENGINE",
+        "reference": "reference:ENGINE",
+        "distributed": "distributed:ENGINE",
+    },
+)
 """Every engine by name. A new one is a file and a row here."""
 
 
@@ -89,8 +92,4 @@ def run_grid(
 
 def named(engine: str | Engine) -> Engine:
     """Return the engine of that name, or the engine itself."""
-    if isinstance(engine, Engine):
-        return engine
-    if engine not in ENGINES:
-        raise UnknownName("engine", engine, ENGINES)
-    return ENGINES[engine]
+    return engine if isinstance(engine, Engine) else ENGINES[engine]

@@ -24,12 +24,17 @@ class Work:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        self.estimator.check(self.plan.inner_batch)
-        self.estimator.check(self.plan.inner_batch_most or self.plan.inner_batch)
-        if self.algorithm.tracks and not self.estimator.is_plain:
-            method = type(self.algorithm).__name__
-            raise FedcsoError(f"estimator: {method} tracks the inner value and uses no other estimator than 'plain'")
+        require_compatible(self.algorithm, self.estimator, self.plan)
 
     def round(self, number: int) -> Round:
         """Return what is known of a round before it begins."""
         return Round(number, self.plan, self.algorithm)
+
+
+def require_compatible(algorithm: Algorithm, estimator: Estimator, plan: Plan) -> None:
+    """Raise if a method can't use an estimator, or the estimator the plan's inner batch, whatever the problem."""
+    estimator.check(plan.inner_batch)
+    estimator.check(plan.inner_batch_most or plan.inner_batch)
+    if algorithm.tracks and not estimator.is_plain:
+        method = type(algorithm).__name__
+        raise FedcsoError(f"estimator: {method} tracks the inner value and uses no other estimator than 'plain'")

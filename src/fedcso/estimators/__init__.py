@@ -1,15 +1,17 @@
 """Estimators of ∇F from samples, one in each file, and `ESTIMATORS`, which lists them by name."""
 
 from fedcso.core.estimator import Estimator
-from fedcso.estimators import extrapolated, mean_outside, mlmc, plain
+from fedcso.core.registry import Registry
 
-ESTIMATORS: dict[str, Estimator] = {
-    "plain": plain.plain,
-    "extrapolated": extrapolated.extrapolated,
-    "v_mlmc": mlmc.v_mlmc,
-    "rt_mlmc": mlmc.rt_mlmc,
-    "mean_outside": mean_outside.mean_outside,
-}
+ESTIMATORS: Registry[Estimator] = Registry(
+    "estimator",
+    __name__,
+    {
+        "plain": "plain:plain",
+        "extrapolated": "extrapolated:extrapolated",
+        "v_mlmc": "mlmc:v_mlmc",
+        "rt_mlmc": "mlmc:rt_mlmc",
+        "mean_outside": "mean_outside:mean_outside",
+    },
+)
 """Every estimator by name. A new one is a file and a row here."""
-
-__all__ = ["ESTIMATORS"]

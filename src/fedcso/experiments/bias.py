@@ -6,6 +6,7 @@ is shown against the inner samples that a client has drawn, those of the diagnos
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -20,61 +21,71 @@ from fedcso.core.streams import stream
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.estimators import ESTIMATORS
+from fedcso.experiments.experiment import Experiment, Runner, Settings
 from fedcso.experiments.reproduction import About, Picture, Statement, conclude
 from fedcso.problems import PROBLEMS
 from fedcso.reports import figures
 from fedcso.reports.looks import look
 from fedcso.reports.tables import TITLES, as_csv, metric_rows
-from fedcso.runs.config import Config, study_of
-from fedcso.runs.execute import execute_study
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.study import Unit
 
 
-def settings(quick: bool) -> Config:
+@dataclass(frozen=True, kw_only=True)
+class BiasSettings(Settings):
     """All that it depends on."""
-    return {
-        "clients": 16,
-        "seeds": list(range(2 if quick else 4)),
-        "estimators": [["plain", 8], ["plain", 64], ["extrapolated", 8], ["v_mlmc", 64], ["rt_mlmc", 64]],
-        "estimators_noise": 2.0,
-        "samples": 12_000 if quick else 60_000,
-        "outer_batch": 8,
-        "local_steps": 10,
-        "rate": 0.1,
-        "momentum": 0.1,
-        "noises": [2.0] if quick else [1.5, 2.0],
-        "fixed": [1, 8, 64] if quick else [1, 2, 4, 8, 16, 32, 64, 128],
-        "rounds": 16 if quick else 100,
-        "figure1_steps": 50,
-        "figure1_rate": 0.01,
-        "diagnose_every": 4,
-        "targets": [0.4, 0.3] if quick else [0.2, 0.15, 0.1, 0.07, 0.05],
-        "checkpoint_rounds": 0,
-        "checkpoint_seconds": 30.0,
-        "track": "none",
-    }
+
+    clients: int = 16
+    seeds: Sequence[int]
+    estimators: Sequence[Sequence[Any]]
+    """Name and m of every estimator that is compared."""
+    estimators_noise: float = 2.0
+    samples: int
+    outer_batch: int = 8
+    local_steps: int = 10
+    rate: float = 0.1
+    momentum: float = 0.1
+    noises: Sequence[float]
+    fixed: Sequence[int]
+    """Every m that stays as it is."""
+    rounds: int
+    figure1_steps: int = 50
+    figure1_rate: float = 0.01
+    diagnose_every: int = 4
+    targets: Sequence[float]
 
 
-def _task(config: Config, noise: float, draw_mean: bool) -> Task:
-    return PROBLEMS["invariant_logistic"](clients=config["clients"], noise=noise, draw_mean=draw_mean, test_points=1)
+def settings(quick: bool) -> BiasSettings:
+    """Return those of the whole experiment, or of a quick version."""
+    return BiasSettings(
+        seeds=list(range(2 if quick else 4)),
+        estimators=[["plain", 8], ["plain", 64], ["extrapolated", 8], ["v_mlmc", 64], ["rt_mlmc", 64]],
+        samples=12_000 if quick else 60_000,
+        noises=[2.0] if quick else [1.5, 2.0],
+        fixed=[1, 8, 64] if quick else [1, 2, 4, 8, 16, 32, 64, 128],
+        rounds=16 if quick else 100,
+        targets=[0.4, 0.3] if quick else [0.2, 0.15, 0.1, 0.07, 0.05],
+    )
 
 
-def carry_out(folder: RunFolder) -> int:
-    """Run, draw, check; goes on where it was interrupted."""
-    config = folder.config()
+def _task(config: BiasSettings, noise: float, draw_mean: bool) -> Task:
+    return PROBLEMS["invariant_logistic"](clients=config.clients, noise=noise, draw_mean=draw_mean, test_points=1)
+
+
+def carry_out(folder: RunFolder, config: BiasSettings) -> None:
+    """Run, draw, check; go on where it was interrupted."""
+    run = Runner(folder, config)
     by_estimator, by_size = _by_estimator(config), _by_size(config)
-    units = [*by_estimator.values(), *by_size.values()]
-    found = execute_study(folder, study_of(config, units, folder.path), "none")
-    errors = {key: error(found[unit.name][0], config["clients"]) for key, unit in by_estimator.items()}
-    sizes = {key: error(found[unit.name][0], config["clients"]) for key, unit in by_size.items()}
-    folder.write("metrics.csv", as_csv(metric_rows(found, config["seeds"])))
+    found = run([*by_estimator.values(), *by_size.values()])
+    errors = {key: error(found[unit.name][0], config.clients) for key, unit in by_estimator.items()}
+    sizes = {key: error(found[unit.name][0], config.clients) for key, unit in by_size.items()}
+    folder.write("metrics.csv", as_csv(metric_rows(found, config.seeds)))
     pictures = [
         Picture(
             "bias-estimators",
             _estimators_figure(errors),
             "True gradient norm against inner samples of a client for five estimators; σ₂/σ₁ = "
-            f"{config['estimators_noise']:g}, mean over seeds.",
+            f"{config.estimators_noise:g}, mean over seeds.",
         ),
         Picture(
             "bias-adaptive",
@@ -83,11 +94,9 @@ def carry_out(folder: RunFolder) -> int:
             "an m that starts at 1 and doubles when the measured bias is above half of ‖∇F‖; FCSG, mean over seeds.",
         ),
     ]
-    table = comparison(sizes, config["targets"])
-    statements = [_check_estimators(errors, config["samples"]), check_adaptive(table)]
-    seconds = sum(max(t.rows[-1]["seconds"] for some in settings for t in some) for settings in found.values())
-    conclude(folder, _about(config), pictures, table, statements, seconds)
-    return 0
+    table = comparison(sizes, config.targets)
+    statements = [_check_estimators(errors, config.samples), check_adaptive(table)]
+    conclude(folder, _about(config), pictures, table, statements, run.seconds)
 
 
 class Error(NamedTuple):
@@ -117,49 +126,62 @@ def error(traces: Sequence[Trace], clients: int) -> Error:
 METHODS = ("FCSG", "Acc-FCSG-M")
 
 
-def _by_estimator(config: Config) -> dict[tuple[str, str], Unit]:
-    """Method and estimator -> runs that all draw about as many samples."""
-    task = _task(config, config["estimators_noise"], draw_mean=False)
-    methods: list[Algorithm] = [FCSG(config["rate"]), AccFCSGM(config["rate"], config["momentum"])]
+class Estimated(NamedTuple):
+    """A method with an estimator and its m."""
+
+    method: str
+    estimator: str
+    m: int
+
+    @property
+    def label(self) -> str:
+        """Return what tells it from others of the method."""
+        return f"{self.estimator}, m = {self.m}"
+
+
+def _by_estimator(config: BiasSettings) -> dict[Estimated, Unit]:
+    """Return runs that all draw about as many samples."""
+    task = _task(config, config.estimators_noise, draw_mean=False)
+    methods: list[Algorithm] = [FCSG(config.rate), AccFCSGM(config.rate, config.momentum)]
     units = {}
     for method, algorithm in zip(METHODS, methods, strict=True):
-        for name, m in config["estimators"]:
-            estimator, q, b = ESTIMATORS[name], config["local_steps"], config["outer_batch"]
+        for name, m in config.estimators:
+            estimator, q, b = ESTIMATORS[name], config.local_steps, config.outer_batch
             tried = estimator.draw(task.problem, task.clients[0], stream(0, 0, 0), 1000, b, m)
-            rounds = math.ceil(config["samples"] / (q * tried.costs.inner_samples / 1000))
-            label = f"{name}, m = {m}"
-            unit = Unit(
-                f"{method} {label}",
+            rounds = math.ceil(config.samples / (q * tried.costs.inner_samples / 1000))
+            key = Estimated(method, name, m)
+            units[key] = Unit(
+                f"{method} {key.label}",
                 task.without_test(),
                 Plan(rounds, q, b, m),
                 [algorithm],
-                config["seeds"],
+                config.seeds,
                 estimator=estimator,
             )
-            units[method, label] = unit
     return units
 
 
-def _check_estimators(errors: dict[tuple[str, str], Error], samples: float) -> Statement:
+def _check_estimators(errors: dict[Estimated, Error], samples: float) -> Statement:
     after = {key: one.after(samples) for key, one in errors.items()}
     plain = {
-        method: min(v for (m, label), v in after.items() if m == method and "plain" in label) for method in METHODS
+        method: min(value for key, value in after.items() if (key.method, key.estimator) == (method, "plain"))
+        for method in METHODS
     }
-    others = {key: value for key, value in after.items() if "plain" not in key[1]}
+    others = {key: value for key, value in after.items() if key.estimator != "plain"}
     return Statement(
         "extrapolation and MLMC leave less error after the same samples than the plain estimator with either m",
-        all(value < plain[method] for (method, _), value in others.items()),
+        all(value < plain[key.method] for key, value in others.items()),
         f"‖∇F‖ after {samples:,} inner samples of a client: "
-        + "; ".join(f"{value:.4f} {method}, {label}" for (method, label), value in after.items()),
+        + "; ".join(f"{value:.4f} {key.method}, {key.label}" for key, value in after.items()),
     )
 
 
-def _estimators_figure(errors: dict[tuple[str, str], Error]) -> Figure:
+def _estimators_figure(errors: dict[Estimated, Error]) -> Figure:
     figure = Figure(figsize=(10.5, 4.2), layout="constrained")
     panels = figure.subplots(1, len(METHODS), sharey=True)
     for axes, method in zip(panels, METHODS, strict=True):
-        for number, ((_, label), one) in enumerate((key, e) for key, e in errors.items() if key[0] == method):
-            _draw(axes, one, label, number)
+        for number, (key, one) in enumerate((key, e) for key, e in errors.items() if key.method == method):
+            _draw(axes, one, key.label, number)
         _finish(axes, method)
     figures.add_legend(figure)
     return figure
@@ -167,45 +189,58 @@ def _estimators_figure(errors: dict[tuple[str, str], Error]) -> Figure:
 
 # ------------------------------------------------------------------------------------------ adaptive m
 
-ADAPTIVE = "adaptive"
+ADAPTIVE = 0
+"""In the place of an m: one that is chosen in the run."""
 
 
-def _by_size(config: Config) -> dict[tuple[float, str], Unit]:
-    """Noise and m -> runs of FCSG as in Figure 1, and of one that chooses its m."""
+class Sized(NamedTuple):
+    """How much noise there is, and m."""
+
+    noise: float
+    m: int
+
+    @property
+    def label(self) -> str:
+        """Return what tells it from others with the same noise."""
+        return "adaptive" if self.m == ADAPTIVE else f"m = {self.m}"
+
+
+def _by_size(config: BiasSettings) -> dict[Sized, Unit]:
+    """Return runs of FCSG as in Figure 1 with every m, and of one that chooses its own."""
     units = {}
-    algorithms = [FCSG(config["figure1_rate"])]
-    rounds, q, most = config["rounds"], config["figure1_steps"], max(config["fixed"])
-    for noise in config["noises"]:
+    algorithms = [FCSG(config.figure1_rate)]
+    rounds, q, most = config.rounds, config.figure1_steps, max(config.fixed)
+    for noise in config.noises:
         quick, whole = _task(config, noise, draw_mean=True), _task(config, noise, draw_mean=False)
-        plans = {f"m = {m}": (quick, Plan(rounds, q, inner_batch=m)) for m in config["fixed"]}
-        grows = Plan(rounds, q, inner_batch=1, inner_batch_most=most, diagnose_every=config["diagnose_every"])
-        for label, (task, plan) in (plans | {ADAPTIVE: (whole, grows)}).items():
-            units[noise, label] = Unit(
-                f"noise {noise:g} {label}", task.without_test(), plan, algorithms, config["seeds"]
-            )
+        plans = {m: (quick, Plan(rounds, q, inner_batch=m)) for m in config.fixed}
+        grows = Plan(rounds, q, inner_batch=1, inner_batch_most=most, diagnose_every=config.diagnose_every)
+        for m, (task, plan) in (plans | {ADAPTIVE: (whole, grows)}).items():
+            key = Sized(noise, m)
+            name = f"noise {noise:g} {key.label}"
+            units[key] = Unit(name, task.without_test(), plan, algorithms, config.seeds)
     return units
 
 
-def comparison(sizes: dict[tuple[float, str], Error], targets: Sequence[float]) -> list[dict[str, Any]]:
-    """For each noise and accuracy: what the best fixed m takes, and what the adaptive one takes."""
+def comparison(sizes: dict[Sized, Error], targets: Sequence[float]) -> list[dict[str, Any]]:
+    """Return for each noise and accuracy what the best fixed m takes, and what the adaptive one takes."""
     table = []
-    for noise in dict.fromkeys(noise for noise, _ in sizes):
+    for noise in dict.fromkeys(key.noise for key in sizes):
         for target in targets:
-            takes = {label: one.first_below(target) for (n, label), one in sizes.items() if n == noise}
-            own = takes.pop(ADAPTIVE)
-            best = min(takes, key=lambda label: takes[label])
+            takes = {key: one.first_below(target) for key, one in sizes.items() if key.noise == noise}
+            own = takes.pop(Sized(noise, ADAPTIVE))
+            best = min(takes, key=lambda key: takes[key])
             table.append(
                 {
                     "noise ratio": f"{noise:g}",
                     "‖∇F‖": f"{target:g}",
-                    "best fixed m": best.removeprefix("m = ") if takes[best] < math.inf else "none",
+                    "best fixed m": f"{best.m}" if takes[best] < math.inf else "none",
                     "its samples": _count(takes[best]),
                     "adaptive samples": _count(own),
                     "adaptive / best": f"{own / takes[best]:.2f}"
                     if own < math.inf and 0 < takes[best] < math.inf
                     else "–",
                 }
-                | {f"samples, {label}": _count(value) for label, value in takes.items()}
+                | {f"samples, {key.label}": _count(value) for key, value in takes.items()}
             )
     return table
 
@@ -227,13 +262,13 @@ def check_adaptive(table: Sequence[dict[str, Any]]) -> Statement:
     )
 
 
-def _sizes_figure(sizes: dict[tuple[float, str], Error]) -> Figure:
-    noises = list(dict.fromkeys(noise for noise, _ in sizes))
+def _sizes_figure(sizes: dict[Sized, Error]) -> Figure:
+    noises = list(dict.fromkeys(key.noise for key in sizes))
     figure = Figure(figsize=(5.3 * len(noises), 4.4), layout="constrained")
     panels = figure.subplots(1, len(noises), sharey=True, squeeze=False)[0]
     for axes, noise in zip(panels, noises, strict=True):
-        for number, ((_, label), one) in enumerate((key, e) for key, e in sizes.items() if key[0] == noise):
-            _draw(axes, one, label, number, bold=label == ADAPTIVE)
+        for number, (key, one) in enumerate((key, e) for key, e in sizes.items() if key.noise == noise):
+            _draw(axes, one, key.label, number, bold=key.m == ADAPTIVE)
         _finish(axes, f"σ₂/σ₁ = {noise:g}")
     figures.add_legend(figure)
     return figure
@@ -254,7 +289,7 @@ def _finish(axes: Axes, title: str) -> None:
     axes.label_outer()
 
 
-def _about(config: Config) -> About:
+def _about(config: BiasSettings) -> About:
     return About(
         title="Less bias for the same samples: estimators and an adaptive inner batch",
         paper="Nothing: the paper has the plain estimator with a fixed m. The estimators are those of Hu, Chen and He "
@@ -262,10 +297,13 @@ def _about(config: Config) -> About:
         implemented="V-MLMC, RT-MLMC and extrapolation (`fedcso.estimators`), and `--diagnose-every 4 "
         "--inner-batch-most 128`: every fourth round the bias and ‖∇F‖ are estimated from nested halves of fresh "
         "samples (counted), and m doubles if the bias is above half of ‖∇F‖.",
-        data=f"Figure 1's invariant logistic regression, N = {config['clients']}, d = 10, drawn afresh in every step.",
-        hyper_parameters=f"Estimators: α = {config['rate']}, β = {config['momentum']}, b = {config['outer_batch']}, "
-        f"q = {config['local_steps']}, the same for all. Adaptive: FCSG as in Figure 1, α = {config['figure1_rate']}, "
-        f"b = 1, q = {config['figure1_steps']}, {config['rounds']} rounds; a diagnosis every 4 rounds, tried "
-        f"beside every 2 on one of the seeds at noise 2. Nothing else is tuned; seeds {config['seeds']}.",
+        data=f"Figure 1's invariant logistic regression, N = {config.clients}, d = 10, drawn afresh in every step.",
+        hyper_parameters=f"Estimators: α = {config.rate}, β = {config.momentum}, b = {config.outer_batch}, "
+        f"q = {config.local_steps}, the same for all. Adaptive: FCSG as in Figure 1, α = {config.figure1_rate}, "
+        f"b = 1, q = {config.figure1_steps}, {config.rounds} rounds; a diagnosis every 4 rounds, tried "
+        f"beside every 2 on one of the seeds at noise 2. Nothing else is tuned; seeds {config.seeds}.",
         expected="At equal samples less error than the plain estimator; fewer samples than every fixed m.",
     )
+
+
+BIAS = Experiment("Estimators with less bias for the same samples, and an m that grows.", settings, carry_out)

@@ -4,25 +4,24 @@ The paper names it as a limitation that the momentum methods send twice as much 
 with u sent in full, rounded, now and then, or not at all (`fedcso.codecs`), and judged by what travelled.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
 from fedcso.algorithms import ALGORITHMS
-from fedcso.core.algorithm import Algorithm
-from fedcso.core.codec import Codec, full
 from fedcso.core.metrics import HIGHER_IS_BETTER, mean_and_interval
 from fedcso.core.plan import Plan
+from fedcso.experiments.experiment import Experiment, Runner, Settings
 from fedcso.experiments.reproduction import About, Picture, Statement, conclude
 from fedcso.problems import PROBLEMS
 from fedcso.reports import figures, tables
 from fedcso.reports.tables import Estimate
-from fedcso.runs.config import Config, study_of
-from fedcso.runs.execute import execute_study
 from fedcso.runs.folder import RunFolder
-from fedcso.runs.specs import SEND_U, parse_value
-from fedcso.runs.study import Unit
+from fedcso.runs.methods import Method
+from fedcso.runs.specs import parse_codec
+from fedcso.runs.study import Results, Unit
 
 MEASURED = {"invariant_logistic": "gradient_norm", "auprc": "average_precision"}
 """By problem, what a model is judged by."""
@@ -33,94 +32,127 @@ CLOSE = 0.02
 """Relative difference to sending u in full that counts as none."""
 
 
-def settings(quick: bool) -> Config:
+@dataclass(frozen=True, kw_only=True)
+class CommunicationSettings(Settings):
     """All that the experiment depends on."""
-    return {
-        "problems": {
+
+    problems: Mapping[str, Mapping[str, Any]]
+    """Every problem and its options."""
+    methods: Sequence[str]
+    ways: Sequence[str]
+    """Every way of sending u."""
+    rounds: int
+    local_steps: int = 10
+    batches: Mapping[str, Sequence[int]]
+    """By problem, b and m."""
+    rates: Mapping[str, float]
+    momentum: float = 0.1
+    seeds: Sequence[int]
+
+
+def settings(quick: bool) -> CommunicationSettings:
+    """Return those of the whole experiment, or of a quick version."""
+    return CommunicationSettings(
+        problems={
             "invariant_logistic": {"unlike_truth": 0.5, "test_points": 10_000},
             "auprc": {"data": "digits"},
         },
-        "methods": ["FCSG-M", "Acc-FCSG-M"],
-        "ways": [FULL, "bfloat16", "int8", "every(5)", "inferred"],
-        "rounds": 10 if quick else 100,
-        "local_steps": 10,
-        "batches": {"invariant_logistic": [1, 10], "auprc": [8, 32]},
-        "rates": {"invariant_logistic": 0.05, "auprc": 0.1},
-        "momentum": 0.1,
-        "seeds": [0, 1] if quick else [0, 1, 2],
-        "checkpoint_rounds": 0,
-        "checkpoint_seconds": 30.0,
-        "track": "none",
-    }
+        methods=["FCSG-M", "Acc-FCSG-M"],
+        ways=[FULL, "bfloat16", "int8", "every(5)", "inferred"],
+        rounds=10 if quick else 100,
+        batches={"invariant_logistic": [1, 10], "auprc": [8, 32]},
+        rates={"invariant_logistic": 0.05, "auprc": 0.1},
+        seeds=[0, 1] if quick else [0, 1, 2],
+    )
 
 
-def carry_out(folder: RunFolder) -> int:
-    """Run, draw, compare; goes on where it was interrupted."""
-    config = folder.config()
-    units = [unit for problem in config["problems"] for unit in _units(config, problem)]
-    found = execute_study(folder, study_of(config, units, folder.path), "none")
-    rows = [
-        row | {"megabytes": (row["bytes_up"] + row["bytes_down"]) / 1e6}
-        for row in tables.metric_rows(found, config["seeds"])
-    ]
-    folder.write("metrics.csv", tables.as_csv(rows))
-    table = [_line(config, unit.name, rows) for unit in units]
+class Cell(NamedTuple):
+    """A problem, a method, and how it sends u."""
+
+    problem: str
+    method: str
+    way: str
+
+    @property
+    def full(self) -> "Cell":
+        """Return the same with u sent in full."""
+        return self._replace(way=FULL)
+
+
+Rows = dict[Cell, list[dict[str, Any]]]
+"""The evaluations in each cell."""
+
+
+def carry_out(folder: RunFolder, config: CommunicationSettings) -> None:
+    """Run, draw, compare; go on where it was interrupted."""
+    run = Runner(folder, config)
+    units = [unit for problem in config.problems for unit in _units(config, problem)]
+    found = run(units)
+    rows = {_cell(unit): _with_megabytes(found, unit) for unit in units}
+    folder.write("metrics.csv", tables.as_csv([row for some in rows.values() for row in some]))
+    table = [_line(config, cell, rows) for cell in rows]
     pictures = [
         Picture(f"communication-{problem}", _panels(config, problem, rows), _caption(problem))
-        for problem in config["problems"]
+        for problem in config.problems
     ]
-    seconds = sum(run.rows[-1]["seconds"] for every in found.values() for runs in every for run in runs)
-    conclude(folder, _about(config), pictures, table, check(config, table), seconds)
-    return 0
+    conclude(folder, _about(config), pictures, table, check(config, table), run.seconds)
 
 
-def _name(problem: str, method: str, way: str) -> str:
-    return f"{method}, {way}, {problem}"
+def _units(config: CommunicationSettings, problem: str) -> list[Unit]:
+    task = PROBLEMS[problem](**config.problems[problem])
+    b, m = config.batches[problem]
+    rounds = config.rounds
+    plan = Plan(rounds, config.local_steps, b, m, evaluate_every=max(1, rounds // 20))
+    rate = {"learning_rate": config.rates[problem]}
+    cells = {Cell(problem, "FCSG", FULL): Method(ALGORITHMS["FCSG"](**rate))}
+    for method in config.methods:
+        algorithm = ALGORITHMS[method](**rate | {"momentum": config.momentum})
+        for way in config.ways:
+            cells[Cell(problem, method, way)] = Method(algorithm, parse_codec("way", way))
+    return [
+        Unit(
+            f"{cell.method}, {cell.way}, {problem}",
+            task,
+            plan,
+            [algorithm],
+            config.seeds,
+            codec=codec,
+            labels=cell._asdict(),
+        )
+        for cell, (algorithm, codec) in cells.items()
+    ]
 
 
-def _units(config: Config, problem: str) -> list[Unit]:
-    task = PROBLEMS[problem](**config["problems"][problem])
-    b, m = config["batches"][problem]
-    rounds = config["rounds"]
-    plan = Plan(rounds, config["local_steps"], b, m, evaluate_every=max(1, rounds // 20))
-    rate = {"learning_rate": config["rates"][problem]}
-    every: dict[str, tuple[Algorithm, Codec]] = {_name(problem, "FCSG", FULL): (ALGORITHMS["FCSG"](**rate), full)}
-    for method in config["methods"]:
-        algorithm = ALGORITHMS[method](**rate | {"momentum": config["momentum"]})
-        for way in config["ways"]:
-            every[_name(problem, method, way)] = algorithm, parse_value(SEND_U, way)
-    return [Unit(name, task, plan, [one], config["seeds"], codec=codec) for name, (one, codec) in every.items()]
+def _cell(unit: Unit) -> Cell:
+    return Cell(*(str(unit.labels[name]) for name in Cell._fields))
 
 
-def _last(config: Config, rows: Sequence[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    return [row for row in rows if row["algorithm"] == name and row["round"] == config["rounds"]]
+def _with_megabytes(found: Results, unit: Unit) -> list[dict[str, Any]]:
+    rows = tables.metric_rows({unit.name: found[unit.name]}, unit.seeds)
+    return [row | {"megabytes": (row["bytes_up"] + row["bytes_down"]) / 1e6} for row in rows]
 
 
-def _line(config: Config, name: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    method, way, problem = name.split(", ")
-    last = _last(config, rows, name)
-    full = _last(config, rows, _name(problem, method, FULL))
-    metric = MEASURED[problem]
+def _line(config: CommunicationSettings, cell: Cell, rows: Rows) -> dict[str, Any]:
+    last, full = ([row for row in rows[one] if row["round"] == config.rounds] for one in (cell, cell.full))
+    metric = MEASURED[cell.problem]
     return {
-        "problem": problem,
-        "method": method,
-        "u sent": way if method != "FCSG" else "has none",
+        "problem": cell.problem,
+        "method": cell.method,
+        "u sent": cell.way if cell.method != "FCSG" else "has none",
         "megabytes": last[0]["megabytes"],
         "bytes, of full": f"{last[0]['megabytes'] / full[0]['megabytes']:.0%}",
         metric: Estimate(*mean_and_interval([row[metric] for row in last])),
     }
 
 
-def _panels(config: Config, problem: str, rows: Sequence[dict[str, Any]]) -> Figure:
-    figure = Figure(figsize=(5.6 * len(config["methods"]), 4.2), layout="constrained")
+def _panels(config: CommunicationSettings, problem: str, rows: Rows) -> Figure:
+    figure = Figure(figsize=(5.6 * len(config.methods), 4.2), layout="constrained")
     metric = MEASURED[problem]
-    for axes, method in zip(
-        figure.subplots(1, len(config["methods"]), squeeze=False)[0], config["methods"], strict=True
-    ):
-        shown = {"FCSG": _name(problem, "FCSG", FULL)} | {way: _name(problem, method, way) for way in config["ways"]}
-        for place, (label, name) in enumerate(shown.items()):
-            these = [row for row in rows if row["algorithm"] == name and row["round"]]
-            figures.curve(axes, these, metric, label, place, x="megabytes")
+    panels = figure.subplots(1, len(config.methods), squeeze=False)[0]
+    for axes, method in zip(panels, config.methods, strict=True):
+        shown = {"FCSG": Cell(problem, "FCSG", FULL)} | {way: Cell(problem, method, way) for way in config.ways}
+        for place, (label, cell) in enumerate(shown.items()):
+            figures.curve(axes, [row for row in rows[cell] if row["round"]], metric, label, place, x="megabytes")
         figures.finish(axes, metric)
         axes.set_xscale("log")  # who sends half as much is the same distance to the left everywhere
         figures.plain_numbers(axes.xaxis)
@@ -134,13 +166,13 @@ def _caption(problem: str) -> str:
     return f"{MEASURED[problem].replace('_', ' ').capitalize()} against bytes on {problem}; 95 % bands over seeds."
 
 
-def check(config: Config, table: Sequence[dict[str, Any]]) -> list[Statement]:
+def check(config: CommunicationSettings, table: Sequence[dict[str, Any]]) -> list[Statement]:
     """Which ways save bytes without hurting, for each problem and method."""
     statements = []
-    for problem in config["problems"]:
+    for problem in config.problems:
         metric = MEASURED[problem]
         sign = 1 if metric in HIGHER_IS_BETTER else -1
-        for method in config["methods"]:
+        for method in config.methods:
             lines = {line["u sent"]: line for line in table if (line["problem"], line["method"]) == (problem, method)}
             full = lines[FULL][metric].mean
             fine = [
@@ -158,15 +190,18 @@ def check(config: Config, table: Sequence[dict[str, Any]]) -> list[Statement]:
     return statements
 
 
-def _about(config: Config) -> About:
+def _about(config: CommunicationSettings) -> About:
     return About(
         title="What it costs to send u",
         paper="Its limitations section: the momentum methods send x and u, twice as much as FCSG.",
         implemented="u in full; in bfloat16 or int8 with error feedback at clients and server; averaged every 5th "
         "round only; or inferred from (x̄_start − x̄_end)/Σα. Bytes are those of the messages, both ways.",
         data="Invariant logistic regression with unlike clients; average precision with rare positives on digits.",
-        hyper_parameters=f"Rates {config['rates']}, momentum {config['momentum']}, q = {config['local_steps']}, "
-        f"{config['rounds']} rounds, seeds {config['seeds']}; not tuned, the same for all ways.",
+        hyper_parameters=f"Rates {config.rates}, momentum {config.momentum}, q = {config.local_steps}, "
+        f"{config.rounds} rounds, seeds {config.seeds}; not tuned, the same for all ways.",
         expected="Rounding halves the price of u or more and changes nothing; inferring it costs nothing where u is "
         "smooth.",
     )
+
+
+COMMUNICATION = Experiment("Accuracy against bytes for several ways to send u.", settings, carry_out)

@@ -5,8 +5,9 @@ steps and rounds. Every method chooses its settings with the same number of tria
 the best method comes.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -20,15 +21,14 @@ from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.core.tree import index
 from fedcso.experiments import trials
+from fedcso.experiments.experiment import Experiment, Runner, Settings
 from fedcso.experiments.reproduction import About, Picture, Statement, conclude
-from fedcso.experiments.trials import Settings, Space, Trial
+from fedcso.experiments.trials import Space, Trial
 from fedcso.problems import PROBLEMS
 from fedcso.reports import figures, tables
 from fedcso.reports.tables import Estimate
-from fedcso.runs.config import Config, study_of
-from fedcso.runs.execute import execute_study
 from fedcso.runs.folder import RunFolder
-from fedcso.runs.study import Results, Unit
+from fedcso.runs.study import Unit
 
 METHODS = {
     "FCSG": (),
@@ -55,108 +55,122 @@ PANELS = {
 }
 
 
-def settings(shots: int, quick: bool) -> Config:
-    """All that the experiment depends on; `quick` has the embedded glyphs, a slim network, and does not tune."""
-    return {
-        "shots": shots,
-        "data": "glyphs" if quick else "omniglot",
-        "clients": 16,
-        "filters": 32 if quick else 64,
-        "local_steps": 10,
-        "rotations": False,
-        "rounds": (8 if quick else 15) if shots == 1 else (6 if quick else 10),
-        "long_steps": 0 if quick else 800,
-        "seeds": [0] if quick else [0, 1, 2],
-        "evaluate_every": 2 if quick else 3,
-        "curve_tasks": 60 if quick else 100,
-        "client_tasks": 4,
-        "test_tasks": 200 if quick else 1000,
-        "trial_rounds": 4 if shots == 1 else 3,
-        "trial_turns": 2,
-        "trial_seed": 1000,
-        "rates": [0.01, 0.05, 0.1, 0.5],
-        "momentum": [0.1, 0.5, 0.9],
-        "tracking": [0.1, 0.5, 0.9],
-        "chosen": FOUND if quick else {},
-        "checkpoint_rounds": 0,
-        "checkpoint_seconds": 30.0,
-        "track": "none",
-    }
+@dataclass(frozen=True, kw_only=True)
+class FewShotSettings(Settings):
+    """All that the experiment depends on."""
+
+    shots: int
+    data: str
+    clients: int = 16
+    filters: int
+    local_steps: int = 10
+    rotations: bool = False
+    rounds: int
+    long_steps: int
+    """Of the longer run at the end; 0 for none."""
+    seeds: Sequence[int]
+    evaluate_every: int
+    curve_tasks: int
+    client_tasks: int = 4
+    test_tasks: int
+    trial_rounds: int
+    trial_turns: int = 2
+    trial_seed: int = 1000
+    rates: Sequence[float] = (0.01, 0.05, 0.1, 0.5)
+    momentum: Sequence[float] = (0.1, 0.5, 0.9)
+    tracking: Sequence[float] = (0.1, 0.5, 0.9)
+    chosen: Mapping[str, trials.Settings]
+    """The settings of every method, if they are not to be tried."""
+
+    def values(self, name: str) -> Sequence[float]:
+        """Return what a method may choose from, besides its learning rate."""
+        return {"momentum": self.momentum, "tracking": self.tracking}[name]
 
 
-def carry_out(folder: RunFolder) -> int:
-    """Tune, run, draw, check; goes on where it was interrupted."""
-    config = folder.config()
-    task = PROBLEMS["maml"](
-        data=config["data"],
-        clients=config["clients"],
-        shots=config["shots"],
-        filters=config["filters"],
-        rotations=config["rotations"],
-        client_tasks=config["client_tasks"],
-        test_tasks=config["test_tasks"],
+def settings(shots: int, quick: bool) -> FewShotSettings:
+    """Return those of the whole; `quick` has the embedded glyphs, a slim network, and does not tune."""
+    return FewShotSettings(
+        shots=shots,
+        data="glyphs" if quick else "omniglot",
+        filters=32 if quick else 64,
+        rounds=(8 if quick else 15) if shots == 1 else (6 if quick else 10),
+        long_steps=0 if quick else 800,
+        seeds=[0] if quick else [0, 1, 2],
+        evaluate_every=2 if quick else 3,
+        curve_tasks=60 if quick else 100,
+        test_tasks=200 if quick else 1000,
+        trial_rounds=4 if shots == 1 else 3,
+        chosen=FOUND if quick else {},
     )
-    seconds = 0.0
 
-    def play(units: Sequence[Unit]) -> Results:
-        nonlocal seconds
-        found = execute_study(folder, study_of(config, list(units), folder.path), "none")
-        seconds += sum(run.rows[-1]["seconds"] for settings in found.values() for runs in settings for run in runs)
-        return found
 
-    def play_trials(turn: int, settings: dict[str, list[Settings]]) -> dict[str, list[float]]:
-        plan = replace(_plan(config, config["trial_rounds"]), evaluate_every=config["trial_rounds"])
-        units = [
-            Unit(
+def carry_out(folder: RunFolder, config: FewShotSettings) -> None:
+    """Tune, run, draw, check; go on where it was interrupted."""
+    run = Runner(folder, config)
+    task = PROBLEMS["maml"](
+        data=config.data,
+        clients=config.clients,
+        shots=config.shots,
+        filters=config.filters,
+        rotations=config.rotations,
+        client_tasks=config.client_tasks,
+        test_tasks=config.test_tasks,
+    )
+
+    def run_trials(turn: int, settings: dict[str, list[trials.Settings]]) -> dict[str, list[float]]:
+        plan = replace(_plan(config, config.trial_rounds), evaluate_every=config.trial_rounds)
+        units = {
+            method: Unit(
                 f"trial {turn} {method}",
                 task.for_tuning(),
                 plan,
                 [ALGORITHMS[method](**one) for one in some],
-                [config["trial_seed"]],
+                [config.trial_seed],
             )
             for method, some in settings.items()
-        ]
-        found = play(units)
-        return {method: [_loss(runs[0]) for runs in found[f"trial {turn} {method}"]] for method in settings}
+        }
+        found = run(list(units.values()))
+        return {method: [_loss(runs[0]) for runs in found[unit.name]] for method, unit in units.items()}
 
-    spaces = {method: Space(config["rates"], {name: config[name] for name in more}) for method, more in METHODS.items()}
-    tried = {} if config["chosen"] else trials.search(spaces, config["trial_turns"], play_trials)
-    settled = config["chosen"] or {method: trials.best(some) for method, some in tried.items()}
+    spaces = {
+        method: Space(config.rates, {name: config.values(name) for name in more}) for method, more in METHODS.items()
+    }
+    tried = {} if config.chosen else trials.search(spaces, config.trial_turns, run_trials)
+    settled = config.chosen or {method: trials.best(some) for method, some in tried.items()}
     chosen = {method: ALGORITHMS[method](**settings) for method, settings in settled.items()}
-    some = task.test._replace(whole=index(task.test.whole, slice(config["curve_tasks"])))
+    some = task.test._replace(whole=index(task.test.whole, slice(config.curve_tasks)))
     for_curves = replace(task, test=some)
-    found = play(
+    found = run(
         [
-            Unit(method, for_curves, _plan(config, config["rounds"]), [algorithm], config["seeds"])
+            Unit(method, for_curves, _plan(config, config.rounds), [algorithm], config.seeds)
             for method, algorithm in chosen.items()
         ]
     )
-    rows = tables.metric_rows(found, config["seeds"])
-    name = "figure2" if config["shots"] == 1 else "figure3"
+    rows = tables.metric_rows(found, config.seeds)
+    name = "figure2" if config.shots == 1 else "figure3"
     pictures = [Picture(name, _panels(rows), "Mean over seeds with 95 % bands; rounds above, local steps below.")]
-    if config["long_steps"]:
-        leader = max(OURS, key=lambda method: fmean(_validated(task, run) for run in found[method][0]))
+    if config.long_steps:
+        leader = max(OURS, key=lambda method: fmean(_validated(task, one) for one in found[method][0]))
         longer = _longer(config, for_curves, leader, chosen[leader])
-        long = play([longer])
+        long = run([longer])
         found, chosen[longer.name] = found | long, longer.algorithms[0]
-        more_rows = tables.metric_rows(long, config["seeds"])
+        more_rows = tables.metric_rows(long, config.seeds)
         pictures.append(Picture(f"{name}-long", _panels(more_rows), f"One longer run, one seed: {longer.name}."))
         rows += more_rows
 
     final = {
-        method: [task.judge.measure(run.last, task.test.whole) for run in runs] for method, (runs,) in found.items()
+        method: [task.judge.measure(one.last, task.test.whole) for one in runs] for method, (runs,) in found.items()
     }
     folder.write("metrics.csv", tables.as_csv(rows))
-    at_home = tables.client_rows(found, config["seeds"], task, measure=True)
+    at_home = tables.client_rows(found, config.seeds, task, measure=True)
     folder.write("clients.csv", tables.as_csv(at_home))
     if tried:
         folder.write("trials.csv", tables.as_csv(trials.as_rows(tried, "validation_loss")))
-    conclude(folder, _about(config, tried), pictures, _table(rows, at_home, final, chosen), check(final), seconds)
-    return 0
+    conclude(folder, _about(config, tried), pictures, _table(rows, at_home, final, chosen), check(final), run.seconds)
 
 
-def _plan(config: Config, rounds: int) -> Plan:
-    return Plan(rounds, config["local_steps"], inner_batch=config["shots"], evaluate_every=config["evaluate_every"])
+def _plan(config: FewShotSettings, rounds: int) -> Plan:
+    return Plan(rounds, config.local_steps, inner_batch=config.shots, evaluate_every=config.evaluate_every)
 
 
 def _loss(run: Trace) -> float:
@@ -167,14 +181,14 @@ def _validated(task: Task, run: Trace) -> float:
     return float(task.judge.measure(run.last, task.validation)["accuracy"])
 
 
-def _longer(config: Config, task: Task, method: str, algorithm: Any) -> Unit:
+def _longer(config: FewShotSettings, task: Task, method: str, algorithm: Any) -> Unit:
     """One method once more, for longer, averaging after every step, with a learning rate that falls.
 
     What limits these curves is noise: a client's step follows a single task, and q of them in a row wander far.
     """
-    plan = replace(_plan(config, config["long_steps"]), local_steps=1, evaluate_every=config["long_steps"] // 10)
+    plan = replace(_plan(config, config.long_steps), local_steps=1, evaluate_every=config.long_steps // 10)
     falling = replace(algorithm, learning_rate=Cosine(algorithm.learning_rate, plan.total_steps, floor=0.05))
-    return Unit(f"{method}, q = 1, {plan.total_steps} steps", task, plan, [falling], config["seeds"][:1])
+    return Unit(f"{method}, q = 1, {plan.total_steps} steps", task, plan, [falling], config.seeds[:1])
 
 
 def _panels(rows: Sequence[dict[str, Any]]) -> Figure:
@@ -254,8 +268,8 @@ def check(final: dict[str, list[dict[str, Any]]]) -> list[Statement]:
     return [ordered, margin]
 
 
-def _about(config: Config, tried: dict[str, list[Trial]]) -> About:
-    shots, trials_each = config["shots"], max((len(some) for some in tried.values()), default=0)
+def _about(config: FewShotSettings, tried: dict[str, list[Trial]]) -> About:
+    shots, trials_each = config.shots, max((len(some) for some in tried.values()), default=0)
     return About(
         title=f"Figure {2 if shots == 1 else 3}: federated MAML, 5-way-{shots}-shot",
         paper="Training and test loss and accuracy on Omniglot with 16 clients for FCSG, FCSG-M, Acc-FCSG-M, "
@@ -263,22 +277,26 @@ def _about(config: Config, tried: dict[str, list[Trial]]) -> About:
         "and three in tests, 15 query images a class, meta step sizes {0.1, 0.05, 0.01}, momenta {0.1, 0.5, 0.9}. The "
         "published code takes 5 tasks a client and step, q = 10, about 500 steps, rotated characters as extra classes.",
         implemented=f"The same objective with exact second derivatives; one task a client and step, "
-        f"q = {config['local_steps']}, {config['rounds'] * config['local_steps']} steps, strided convolutions with "
-        f"{config['filters']} filters, batch norm before ReLU, a last layer that starts at zero. "
+        f"q = {config.local_steps}, {config.rounds * config.local_steps} steps, strided convolutions with "
+        f"{config.filters} filters, batch norm before ReLU, a last layer that starts at zero. "
         "“Training characters” are tasks of the clients' own characters, evaluated like those of unseen ones; the "
         "worst client is the least accuracy at any client with any seed. What limits all methods is that a client's "
         "step follows a single task, and q of them in a row wander far: the best FCSG method (by validation) runs "
         "once more for longer, averaging after every step, with a learning rate that falls along half a cosine.",
-        data=f"{config['data']}: {config['clients']} clients with disjoint training characters"
-        f"{', their rotations by 90, 180 and 270° as further ones' if config['rotations'] else ''}. Curves over "
-        f"{config['curve_tasks']} tasks of unseen characters, the table over {config['test_tasks']}.",
-        hyper_parameters=f"Learning rates {config['rates']}, momentum {config['momentum']}, tracking weight "
-        f"{config['tracking']}; {trials_each} trials of {config['trial_rounds']} rounds for each method (rates first, "
+        data=f"{config.data}: {config.clients} clients with disjoint training characters"
+        f"{', their rotations by 90, 180 and 270° as further ones' if config.rotations else ''}. Curves over "
+        f"{config.curve_tasks} tasks of unseen characters, the table over {config.test_tasks}.",
+        hyper_parameters=f"Learning rates {config.rates}, momentum {config.momentum}, tracking weight "
+        f"{config.tracking}; {trials_each} trials of {config.trial_rounds} rounds for each method (rates first, "
         "then the other settings one by one, rates between for those that have none), by loss on 100 tasks of "
-        f"validation characters with seed {config['trial_seed']}; reported with the seeds {config['seeds']}. All "
+        f"validation characters with seed {config.trial_seed}; reported with the seeds {config.seeds}. All "
         "trials are in `trials.csv` of the run folder."
         if trials_each
-        else f"Not tuned here, but taken from the trials of the whole Figure 2; seeds {config['seeds']}.",
+        else f"Not tuned here, but taken from the trials of the whole Figure 2; seeds {config.seeds}.",
         expected="The three FCSG methods far ahead of the SCGD ones; 5 shots better than 1. (The paper gives curves, "
         "no numbers.)",
     )
+
+
+FIGURE2 = Experiment("Federated MAML on Omniglot, 5-way-1-shot.", partial(settings, 1), carry_out)
+FIGURE3 = Experiment("Federated MAML on Omniglot, 5-way-5-shot.", partial(settings, 5), carry_out)

@@ -5,7 +5,8 @@ can't see the bias (the biased objective has its minimiser in the same direction
 would give.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -19,14 +20,13 @@ from fedcso.core.plan import Plan
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.estimators.mean_outside import mean_outside
+from fedcso.experiments.experiment import Experiment, Runner, Settings
 from fedcso.experiments.reproduction import About, Picture, Statement, conclude
 from fedcso.problems import PROBLEMS
 from fedcso.reports import figures, tables
 from fedcso.reports.tables import Estimate
-from fedcso.runs.config import Config, study_of
-from fedcso.runs.execute import execute_study
 from fedcso.runs.folder import RunFolder
-from fedcso.runs.study import Results, Unit
+from fedcso.runs.study import Unit
 
 INNER = (1, 10, 100)
 RATIOS = (1.0, 1.5, 2.0)
@@ -50,49 +50,61 @@ PANELS = [Panel(m, ratio) for ratio in RATIOS for m in INNER]
 METHODS = ("FCSG", "FCSG-M", "Acc-FCSG-M")
 
 
-def settings(quick: bool) -> Config:
-    """All that the experiment depends on; `quick` has fewer rounds, seeds and points, and does not tune."""
-    return {
-        "rounds": 20 if quick else 100,
-        "local_steps": 50,
-        "seeds": list(range(3 if quick else 5)),
-        "tuning_seeds": [1000, 1001, 1002],
-        "rates": list(RATES[:1] if quick else RATES),
-        "momenta": [0.1] if quick else list(MOMENTA),
-        "clients": 16,
-        "test_points": 10_000 if quick else 50_000,
-        "checkpoint_rounds": 0,
-        "checkpoint_seconds": 30.0,
-        "track": "none",
-    }
+@dataclass(frozen=True, kw_only=True)
+class Figure1Settings(Settings):
+    """All that the experiment depends on."""
+
+    rounds: int
+    local_steps: int = 50
+    seeds: Sequence[int]
+    tuning_seeds: Sequence[int] = (1000, 1001, 1002)
+    rates: Sequence[float]
+    momenta: Sequence[float]
+    clients: int = 16
+    test_points: int
 
 
-def grid(method: str, config: Config) -> list[Algorithm]:
+def settings(quick: bool) -> Figure1Settings:
+    """Return those of the whole; `quick` has fewer rounds, seeds and points, and does not tune."""
+    return Figure1Settings(
+        rounds=20 if quick else 100,
+        seeds=list(range(3 if quick else 5)),
+        rates=list(RATES[:1] if quick else RATES),
+        momenta=[0.1] if quick else list(MOMENTA),
+        test_points=10_000 if quick else 50_000,
+    )
+
+
+def grid(method: str, config: Figure1Settings) -> list[Algorithm]:
     """The settings among which a method may choose."""
     if method == "FCSG":
-        return [FCSG(rate) for rate in config["rates"]]
+        return [FCSG(rate) for rate in config.rates]
     kind = FCSGM if method == "FCSG-M" else AccFCSGM
-    return [kind(rate, momentum) for rate in config["rates"] for momentum in config["momenta"]]
+    return [kind(rate, momentum) for rate in config.rates for momentum in config.momenta]
 
 
-def carry_out(folder: RunFolder) -> int:
-    """Tune, run, draw, check; goes on where it was interrupted."""
-    config = folder.config()
+def carry_out(folder: RunFolder, config: Figure1Settings) -> None:
+    """Tune, run, draw, check; go on where it was interrupted."""
+    run = Runner(folder, config)
     tasks = {
-        ratio: PROBLEMS["invariant_logistic"](clients=config["clients"], noise=ratio, test_points=config["test_points"])
+        ratio: PROBLEMS["invariant_logistic"](clients=config.clients, noise=ratio, test_points=config.test_points)
         for ratio in RATIOS
     }
-    tuned = execute_study(folder, study_of(config, list(_tuning(config, tasks)), folder.path), "none")
+    tried = _tuning(config, tasks)
+    tuning = run(list(tried.values()))
+    tuned = {key: tuning[unit.name] for key, unit in tried.items()}
     chosen = {
-        (panel, method): _best(grid(method, config), tuned.get(f"tune {method} {panel}"))
+        (method, panel): _best(grid(method, config), tuned.get((method, panel)))
         for panel in PANELS
         for method in METHODS
     }
-    found = execute_study(folder, study_of(config, list(_final(config, tasks, chosen)), folder.path), "none")
+    units = _final(config, tasks, chosen)
+    found = run(list(units.values()))
 
-    rows = tables.metric_rows(found, config["seeds"])
-    folder.write("metrics.csv", tables.as_csv(rows))
+    folder.write("metrics.csv", tables.as_csv(tables.metric_rows(found, config.seeds)))
     folder.write("tuning.csv", tables.as_csv(_tuning_table(config, tuned)))
+    by_cell = {key: found[unit.name][0] for key, unit in units.items()}
+    rows = {key: tables.metric_rows({unit.name: found[unit.name]}, unit.seeds) for key, unit in units.items()}
     pictures = [
         Picture(
             "figure1-accuracy",
@@ -110,28 +122,23 @@ def carry_out(folder: RunFolder) -> int:
             "FCSG-M with the mean over η inside f, as it must be, and mistakenly outside f.",
         ),
     ]
-    seconds = sum(
-        max(trace.rows[-1]["seconds"] for setting in settings for trace in setting)
-        for settings in (*tuned.values(), *found.values())
-    )
-    conclude(folder, _about(config), pictures, _table(rows, chosen), check(found), seconds)
-    return 0
+    conclude(folder, _about(config), pictures, _table(rows, chosen), check(by_cell), run.seconds)
 
 
-def _about(config: Config) -> About:
+def _about(config: Figure1Settings) -> About:
     return About(
         title="Figure 1: invariant logistic regression",
         paper="Test accuracy on 50,000 points against communication rounds for FCSG and FCSG-M; N = 16, d = 10, "
         "outer batch 1, q = 50, m ∈ {1, 10, 100}, σ₂/σ₁ ∈ {1, 1.5, 2}, λ = 0.001, γ = 10 (the text's α).",
         implemented="The same, and Acc-FCSG-M. The true gradient norm is measured too, and a run with the mean over "
         "η outside f. The paper states neither x*, x₀ nor the number of rounds: here x* is a random direction, "
-        f"x₀ ~ N(0, I) by seed, and there are {config['rounds']} rounds.",
-        data=f"Synthetic, drawn afresh in every step; {config['test_points']:,} test points and as many others for "
+        f"x₀ ~ N(0, I) by seed, and there are {config.rounds} rounds.",
+        data=f"Synthetic, drawn afresh in every step; {config.test_points:,} test points and as many others for "
         "validation. x* and these points are the same for all runs.",
-        hyper_parameters=f"Learning rate from {config['rates']}, momentum from {config['momenta']} (the paper's), "
+        hyper_parameters=f"Learning rate from {config.rates}, momentum from {config.momenta} (the paper's), "
         "for each method and panel by accuracy on the validation points (mean of the last "
-        f"{CHECKED_LAST} evaluations) over the seeds {config['tuning_seeds']}; reported on the test points with the "
-        f"seeds {config['seeds']}. The whole table of the tuning is in `tuning.csv` of the run folder.",
+        f"{CHECKED_LAST} evaluations) over the seeds {config.tuning_seeds}; reported on the test points with the "
+        f"seeds {config.seeds}. The whole table of the tuning is in `tuning.csv` of the run folder.",
         expected="More noise needs larger m; FCSG ≈ FCSG-M at m = 100; FCSG-M steadier at small m. (The paper gives "
         "curves, no numbers.)",
     )
@@ -139,30 +146,35 @@ def _about(config: Config) -> About:
 
 OUTSIDE = "FCSG-M, mean outside"
 
+Cell = tuple[str, Panel]
+"""A method in a panel."""
 
-def _plan(config: Config, panel: Panel, evaluate_every: int) -> Plan:
-    return Plan(config["rounds"], config["local_steps"], inner_batch=panel.m, evaluate_every=evaluate_every)
+
+def _plan(config: Figure1Settings, panel: Panel, evaluate_every: int) -> Plan:
+    return Plan(config.rounds, config.local_steps, inner_batch=panel.m, evaluate_every=evaluate_every)
 
 
-def _tuning(config: Config, tasks: dict[float, Task]) -> Iterator[Unit]:
+def _tuning(config: Figure1Settings, tasks: dict[float, Task]) -> dict[Cell, Unit]:
+    units = {}
     for panel in PANELS:
         task, plan = tasks[panel.ratio], _plan(config, panel, 2)
         for method in METHODS:
             choices = grid(method, config)
             if len(choices) > 1:
                 name = f"tune {method} {panel}"
-                yield Unit(name, task.for_tuning(), plan, choices, config["tuning_seeds"])
+                units[method, panel] = Unit(name, task.for_tuning(), plan, choices, config.tuning_seeds)
+    return units
 
 
-def _final(config: Config, tasks: dict[float, Task], chosen: dict[Any, Algorithm]) -> Iterator[Unit]:
+def _final(config: Figure1Settings, tasks: dict[float, Task], chosen: dict[Cell, Algorithm]) -> dict[Cell, Unit]:
+    units = {}
     for panel in PANELS:
         task, plan = tasks[panel.ratio], _plan(config, panel, 1)
         for method in METHODS:
-            name = f"{method} {panel}"
-            yield Unit(name, task, plan, [chosen[panel, method]], config["seeds"])
-        name = f"{OUTSIDE} {panel}"
-        momentum = [chosen[panel, "FCSG-M"]]
-        yield Unit(name, task, plan, momentum, config["seeds"], mean_outside)
+            units[method, panel] = Unit(f"{method} {panel}", task, plan, [chosen[method, panel]], config.seeds)
+        name, momentum = f"{OUTSIDE} {panel}", [chosen["FCSG-M", panel]]
+        units[OUTSIDE, panel] = Unit(name, task, plan, momentum, config.seeds, mean_outside)
+    return units
 
 
 def at_end(trace: Trace, metric: str = "accuracy") -> float:
@@ -178,11 +190,11 @@ def _best(settings: Sequence[Algorithm], traces: Sequence[Sequence[Trace]] | Non
     return settings[scores.index(max(scores))]
 
 
-def _tuning_table(config: Config, tuned: Results) -> list[dict[str, Any]]:
+def _tuning_table(config: Figure1Settings, tuned: dict[Cell, list[list[Trace]]]) -> list[dict[str, Any]]:
     rows = []
     for panel in PANELS:
         for method in METHODS:
-            for setting, runs in zip(grid(method, config), tuned.get(f"tune {method} {panel}", []), strict=False):
+            for setting, runs in zip(grid(method, config), tuned.get((method, panel), []), strict=False):
                 accuracy = Estimate(*mean_and_interval([at_end(run) for run in runs]))
                 where = {"m": panel.m, "noise": panel.ratio, "algorithm": method}
                 score = {"validation_accuracy": accuracy.mean, "±": accuracy.half_width}
@@ -190,14 +202,14 @@ def _tuning_table(config: Config, tuned: Results) -> list[dict[str, Any]]:
     return rows
 
 
-def _table(rows: Sequence[dict[str, Any]], chosen: dict[Any, Algorithm]) -> list[dict[str, Any]]:
-    """The last evaluation of every cell, with the settings that were chosen."""
-    by_name = {line["algorithm"]: line for line in tables.summary(rows)}
+def _table(rows: dict[Cell, list[dict[str, Any]]], chosen: dict[Cell, Algorithm]) -> list[dict[str, Any]]:
+    """Return the last evaluation of every cell, with the settings that were chosen."""
+    rounds = max(row["round"] for some in rows.values() for row in some)
     table = []
     for panel in PANELS:
         for method in (*METHODS, OUTSIDE):
-            line = by_name[f"{method} {panel}"]
-            setting = chosen[panel, "FCSG-M" if method == OUTSIDE else method]
+            (line,) = tables.summary(rows[method, panel], rounds)
+            setting = chosen["FCSG-M" if method == OUTSIDE else method, panel]
             head = {"noise ratio": panel.ratio, "m": panel.m, "algorithm": method}
             table.append(
                 head
@@ -210,15 +222,14 @@ def _table(rows: Sequence[dict[str, Any]], chosen: dict[Any, Algorithm]) -> list
     return table
 
 
-def _panels(rows: Sequence[dict[str, Any]], metric: str, methods: Sequence[str]) -> Figure:
+def _panels(rows: dict[Cell, list[dict[str, Any]]], metric: str, methods: Sequence[str]) -> Figure:
     """Noise ratios down, inner batch sizes across, on common axes."""
     figure = Figure(figsize=(10.5, 8.4), layout="constrained")
     cells = figure.subplots(len(RATIOS), len(INNER), sharex=True, sharey=True)
     for number, panel in enumerate(PANELS):
         axes = cells[number // len(INNER)][number % len(INNER)]
         for place, method in enumerate(methods):
-            these = [row for row in rows if row["algorithm"] == f"{method} {panel}"]
-            figures.curve(axes, these, metric, method, place)
+            figures.curve(axes, rows[method, panel], metric, method, place)
         figures.finish(axes, metric)
         axes.set_title(f"m = {panel.m},  σ₂/σ₁ = {panel.ratio:g}", fontsize=10)
         axes.label_outer()
@@ -226,14 +237,11 @@ def _panels(rows: Sequence[dict[str, Any]], metric: str, methods: Sequence[str])
     return figure
 
 
-def check(found: Results) -> list[Statement]:
-    """The paper's three statements about Figure 1, as measured."""
-
-    def runs(method: str, panel: Panel) -> list[Trace]:
-        return found[f"{method} {panel}"][0]
+def check(runs: dict[Cell, list[Trace]]) -> list[Statement]:
+    """Check the paper's three statements about Figure 1 against the runs of every cell."""
 
     def mean(method: str, panel: Panel, metric: str) -> float:
-        return fmean(at_end(run, metric) for run in runs(method, panel))
+        return fmean(at_end(run, metric) for run in runs[method, panel])
 
     # 1. The m that it takes to come close to what m = 100 gives, for each noise ratio.
     needed: dict[str, list[int]] = {"accuracy": [], "gradient_norm": []}
@@ -263,7 +271,7 @@ def check(found: Results) -> list[Statement]:
     )
 
     # 2. The difference at m = 100, seed by seed.
-    pairs = {ratio: _paired(runs("FCSG-M", Panel(100, ratio)), runs("FCSG", Panel(100, ratio))) for ratio in RATIOS}
+    pairs = {ratio: _paired(runs["FCSG-M", Panel(100, ratio)], runs["FCSG", Panel(100, ratio)]) for ratio in RATIOS}
     second = Statement(
         "when m = 100, FCSG and FCSG-M have similar performance",
         all(abs(difference.mean) <= 0.005 for difference in pairs.values()),
@@ -273,8 +281,8 @@ def check(found: Results) -> list[Statement]:
     )
 
     # 3. How much the accuracy jumps from one evaluation to the next, in the second half, at m = 1; seed by seed.
-    jumps = {ratio: _paired(runs("FCSG-M", Panel(1, ratio)), runs("FCSG", Panel(1, ratio)), _jump) for ratio in RATIOS}
-    levels = [fmean(_jump(run) for run in runs("FCSG", Panel(1, ratio))) for ratio in RATIOS]
+    jumps = {ratio: _paired(runs["FCSG-M", Panel(1, ratio)], runs["FCSG", Panel(1, ratio)], _jump) for ratio in RATIOS}
+    levels = [fmean(_jump(run) for run in runs["FCSG", Panel(1, ratio)]) for ratio in RATIOS]
     third = Statement(
         "when batch size is small, FCSG-M has a more stable performance than FCSG",
         all(difference.mean + difference.half_width < 0 for difference in jumps.values()),
@@ -297,3 +305,10 @@ def _paired(a: Sequence[Trace], b: Sequence[Trace], measure: Callable[[Trace], f
 def _jump(trace: Trace) -> float:
     late = trace.column("accuracy")[len(trace.rows) // 2 :]
     return fmean(abs(after - before) for before, after in pairwise(late))
+
+
+FIGURE1 = Experiment(
+    "Invariant logistic regression for three noise ratios and three inner batch sizes.",
+    settings,
+    carry_out,
+)

@@ -3,18 +3,20 @@
 They differ in WHAT they minimise: FedAvg the cross-entropy, CODA+ a surrogate of AUROC, the FCSG methods one of AUPRC.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
 from fedcso.core.metrics import mean_and_interval
+from fedcso.experiments import trials
+from fedcso.experiments.experiment import Settings
 from fedcso.experiments.reproduction import About, Statement
-from fedcso.experiments.trials import Settings
 from fedcso.reports import figures, tables
 from fedcso.reports.tables import Estimate
-from fedcso.runs.config import Config
+from fedcso.runs.study import Results, Unit
 
 
 class Method(NamedTuple):
@@ -43,33 +45,72 @@ PAPER = {
 """What the paper's Table 2 says."""
 
 
-def lines(data: str, rows: Sequence[dict[str, Any]], chosen: dict[str, Settings]) -> list[dict[str, Any]]:
-    """What stands in the table of one data set: `rows` are the evaluations of runs called “method on data, …”."""
-    table = []
-    for line in tables.summary(rows):
-        method, _, longer = line["algorithm"].replace(f" on {data}", "\0").partition("\0")
-        paper = PAPER.get(data, {}).get(method)
-        table.append(
-            {"method": method + longer, "data": data, "seeds": line["seeds"]}
-            | {"average precision": line["average_precision"]}
-            | {"paper": f"{paper:.4f}" if paper else "–", "chance": f"{line['prevalence'].mean:.3f}"}
-            | {"mean over clients": line["client_average_precision"], "AUROC": line["auroc"]}
-            | {"settings": ", ".join(f"{name.replace('_', ' ')} {v:.3g}" for name, v in chosen[method].items())}
-            | {name: line[name] for name in ("rounds", "samples ξ", "samples η", "gradients", "bytes sent", "seconds")}
-        )
-    return table
+@dataclass(frozen=True, kw_only=True)
+class Table2Settings(Settings):
+    """All that Table 2 depends on; what differs between data sets stands by their names."""
+
+    data: Sequence[str]
+    clients: int = 16
+    removed: float = 0.8
+    local_steps: int = 10
+    outer_batch: int = 8
+    inner_batch: int = 32
+    sigmoid: Mapping[str, bool]
+    margin: Mapping[str, float]
+    mirrored: Mapping[str, bool]
+    moved: Mapping[str, int]
+    rounds: Mapping[str, int]
+    long_rounds: Mapping[str, int]
+    trial_rounds: Mapping[str, int]
+    seeds: Sequence[int] = (0, 1, 2)
+    trial_seed: int = 1000
+    trial_turns: int
+    rates: Sequence[float]
+    clip: Sequence[float]
+    momentum: Sequence[float]
+    proximity: Sequence[float]
+    evaluations: int = 10
 
 
-def panels(rows: Sequence[dict[str, Any]]) -> Figure:
-    """A panel for each data set, a curve for each method."""
-    names = list(dict.fromkeys(row["data"] for row in rows))
+class Curve(NamedTuple):
+    """The evaluations of a method on a data set, over all seeds."""
+
+    data: str
+    method: str
+    title: str
+    rows: list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, unit: Unit, found: Results) -> "Curve":
+        """Take them from what was found."""
+        data, method, title = (str(unit.labels[name]) for name in ("data", "method", "title"))
+        return cls(data, method, title, tables.metric_rows({unit.name: found[unit.name]}, unit.seeds))
+
+
+def line(curve: Curve, chosen: trials.Settings) -> dict[str, Any]:
+    """Return what stands in the table of a method on a data set."""
+    (last,) = tables.summary(curve.rows)
+    paper = PAPER.get(curve.data, {}).get(curve.method)
+    return (
+        {"method": curve.title, "data": curve.data, "seeds": last["seeds"]}
+        | {"average precision": last["average_precision"]}
+        | {"paper": f"{paper:.4f}" if paper else "–", "chance": f"{last['prevalence'].mean:.3f}"}
+        | {"mean over clients": last["client_average_precision"], "AUROC": last["auroc"]}
+        | {"settings": ", ".join(f"{name.replace('_', ' ')} {v:.3g}" for name, v in chosen.items())}
+        | {name: last[name] for name in ("rounds", "samples ξ", "samples η", "gradients", "bytes sent", "seconds")}
+    )
+
+
+def panels(curves: Sequence[Curve]) -> Figure:
+    """Draw a panel for each data set, a curve for each method."""
+    names = list(dict.fromkeys(curve.data for curve in curves))
     figure = Figure(figsize=(5.6 * len(names), 4.2), layout="constrained")
     for axes, data in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
-        here = [row for row in rows if row["data"] == data]
-        for place, method in enumerate(METHODS):
-            these = [row for row in here if row["algorithm"].startswith(f"{method} on ")]
-            figures.curve(axes, these, "average_precision", method, place)
-        axes.axhline(here[0]["prevalence"], color="#8A8A8A", linewidth=1, linestyle=":", label="chance")
+        here = [curve for curve in curves if curve.data == data]
+        for curve in here:
+            place = list(METHODS).index(curve.method)
+            figures.curve(axes, curve.rows, "average_precision", curve.method, place)
+        axes.axhline(here[0].rows[0]["prevalence"], color="#8A8A8A", linewidth=1, linestyle=":", label="chance")
         figures.finish(axes, "average_precision")
         axes.set_title(data)
     figures.add_legend(figure)
@@ -96,43 +137,43 @@ def check(precision: dict[str, dict[str, list[float]]]) -> list[Statement]:
     return statements
 
 
-def _surrogates(config: Config) -> str:
-    kinds = {data: "sigmoid" if config["sigmoid"][data] else "raw" for data in config["data"]}
-    return "; ".join(f"{data}: {kind} scores, margin {config['margin'][data]}" for data, kind in kinds.items())
+def _surrogates(config: Table2Settings) -> str:
+    kinds = {data: "sigmoid" if config.sigmoid[data] else "raw" for data in config.data}
+    return "; ".join(f"{data}: {kind} scores, margin {config.margin[data]}" for data, kind in kinds.items())
 
 
-def _versions(config: Config) -> str:
-    varied = [data for data in config["data"] if config["mirrored"][data] or config["moved"][data]]
+def _versions(config: Table2Settings) -> str:
+    varied = [data for data in config.data if config.mirrored[data] or config.moved[data]]
     return "".join(
-        f" Training pictures of {data} are shown {'mirrored and ' * config['mirrored'][data]}moved by up to "
-        f"{config['moved'][data]} pixels, drawn at random, to all methods."
+        f" Training pictures of {data} are shown {'mirrored and ' * config.mirrored[data]}moved by up to "
+        f"{config.moved[data]} pixels, drawn at random, to all methods."
         for data in varied
     )
 
 
-def about(config: Config, each: int) -> About:
+def about(config: Table2Settings, each: int) -> About:
     """What was done; `each` method had that many trials."""
     return About(
         title="Table 2: average precision with rare positives",
         paper="Final test average precision on MNIST and CIFAR-10: classes 5–9 positive, 80 % of the training "
         "positives removed, test data untouched; FedAvg (cross-entropy), CODA+, FCSG, FCSG-M, Acc-FCSG-M. Network, "
         "batch sizes, steps and settings are not stated.",
-        implemented=f"The same split over {config['clients']} clients, alike; the networks of the authors' related "
-        f"work; {config['outer_batch']} positives and {config['inner_batch']} others a client and step (as many "
-        f"examples for the other methods), q = {config['local_steps']}, {_surrogates(config)}, the "
+        implemented=f"The same split over {config.clients} clients, alike; the networks of the authors' related "
+        f"work; {config.outer_batch} positives and {config.inner_batch} others a client and step (as many "
+        f"examples for the other methods), q = {config.local_steps}, {_surrogates(config)}, the "
         "positive itself counted among its inner samples, learning rates that fall along half a cosine (CODA+: by its "
         "stages). FedAvg also with both classes weighted alike. The best FCSG method and the best of the others, by "
         "validation, run once more for longer.",
-        data=f"{', '.join(config['data'])}; a tenth of the training data, not thinned, for validation."
+        data=f"{', '.join(config.data)}; a tenth of the training data, not thinned, for validation."
         + _versions(config),
-        hyper_parameters=f"Rates {config['rates']}, clipping {config['clip']} (0: none), momentum "
-        f"{config['momentum']}, proximity {config['proximity']}; {each} trials for each method and data set of "
-        f"{config['trial_rounds']} rounds by validation average precision with seed {config['trial_seed']}; reported "
-        f"with the seeds {config['seeds']}, after {config['rounds']} rounds. All trials are in `trials.csv` of the "
+        hyper_parameters=f"Rates {config.rates}, clipping {config.clip} (0: none), momentum "
+        f"{config.momentum}, proximity {config.proximity}; {each} trials for each method and data set of "
+        f"{config.trial_rounds} rounds by validation average precision with seed {config.trial_seed}; reported "
+        f"with the seeds {config.seeds}, after {config.rounds} rounds. All trials are in `trials.csv` of the "
         "run folder."
         if each > 1
-        else f"Not tuned: rate {config['rates'][0]}, clipping {config['clip'][0]}, momentum {config['momentum'][0]}; "
-        f"seeds {config['seeds']}.",
+        else f"Not tuned: rate {config.rates[0]}, clipping {config.clip[0]}, momentum {config.momentum[0]}; "
+        f"seeds {config.seeds}.",
         expected="MNIST: FedAvg 0.9357, CODA+ 0.9733, FCSG 0.9868, FCSG-M 0.9878, Acc-FCSG-M 0.9879. CIFAR-10: 0.5059, "
         "0.6039, 0.7130, 0.7157, 0.7184. A random score has 0.486 and 0.500.",
     )

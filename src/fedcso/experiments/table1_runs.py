@@ -4,8 +4,8 @@ All are stacked: settings, seeds and clients in one pass.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from fedcso.core.plan import Plan
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.experiments.complexity import INSTANCES, Instance, Reached, alike, reached, running_means
-from fedcso.runs.config import Config
+from fedcso.experiments.experiment import Settings
 from fedcso.runs.study import Results, Unit
 from fedcso.theory.prescribe import SINGLE_MACHINE, THEOREMS, Setting, algorithm_of, bound, prescribe
 
@@ -25,6 +25,42 @@ EVALUATIONS = 500
 """About so many until the bound's first term is down at ε²."""
 
 
+@dataclass(frozen=True)
+class SpeedUp:
+    """What the speed-up with the number of clients is measured with."""
+
+    clients: Sequence[int]
+    share: float
+    """ε, as a share of ‖∇F(x_0)‖."""
+    steps: int
+    more_steps: int
+    rate: float
+    factors: Sequence[float]
+    momenta: Sequence[float]
+    inner: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table1Settings(Settings):
+    """All that Table 1 depends on; accuracies are shares of ‖∇F(x_0)‖, learning rates shares of 1/S_F."""
+
+    clients: int = 4
+    seeds: Sequence[int]
+    tuning_seeds: Sequence[int]
+    theory: Mapping[str, Sequence[float]]
+    """By problem the accuracies to be reached with the theory's settings."""
+    tuned: Mapping[str, Sequence[float]]
+    """By problem the accuracies to be reached with tuned settings."""
+    local_steps: int = 4
+    tuned_rounds: int
+    period_steps: int
+    inner: Sequence[int]
+    rates: Sequence[float]
+    momenta: Sequence[float]
+    periods: Sequence[int]
+    speed_up: SpeedUp
+
+
 class Cell(NamedTuple):
     """One measurement: on which problem, by which method, to which share of ‖∇F(x_0)‖."""
 
@@ -32,9 +68,9 @@ class Cell(NamedTuple):
     method: str
     share: float
 
-    def instance(self, config: Config) -> Instance:
+    def instance(self, config: Table1Settings) -> Instance:
         """The problem with as many clients as the method can have."""
-        return INSTANCES[self.where](1 if self.method in SINGLE_MACHINE else config["clients"])
+        return INSTANCES[self.where](1 if self.method in SINGLE_MACHINE else config.clients)
 
     def reached(self, instance: Instance, trace: Trace) -> Reached:
         """When a run reached it; where nothing is sent, every step counts as a round."""
@@ -57,13 +93,13 @@ class Prescribed(NamedTuple):
     unit: Unit
 
 
-def by_theory(config: Config) -> dict[Cell, Prescribed]:
+def by_theory(config: Table1Settings) -> dict[Cell, Prescribed]:
     """Every method with the settings that its theorem prescribes for every ε."""
-    cells = [Cell(w, method, share) for w, shares in config["theory"].items() for method in METHODS for share in shares]
+    cells = [Cell(w, method, share) for w, shares in config.theory.items() for method in METHODS for share in shares]
     return {cell: _prescribed(config, cell) for cell in cells}
 
 
-def _prescribed(config: Config, cell: Cell) -> Prescribed:
+def _prescribed(config: Table1Settings, cell: Cell) -> Prescribed:
     instance = cell.instance(config)
     epsilon = cell.share * instance.start
     setting = prescribe(cell.method, instance.constants, len(instance.clients), epsilon=epsilon)
@@ -74,7 +110,7 @@ def _prescribed(config: Config, cell: Cell) -> Prescribed:
         plan = replace(plan, rounds=math.ceil(setting.steps / every), local_steps=every, evaluate_every=1)
         algorithm = FCSG(setting.learning_rate)
     name = f"theory {cell.where} {cell.method} {cell.share:g}"
-    unit = Unit(name, Task(instance.problem, instance.clients), plan, [algorithm], config["seeds"])
+    unit = Unit(name, Task(instance.problem, instance.clients), plan, [algorithm], config.seeds)
     return Prescribed(instance, setting, unit)
 
 
@@ -121,25 +157,27 @@ class Grid(NamedTuple):
     plan: Plan
 
 
-def _one_rate(config: Config, rates: list[float]) -> Iterator[Grid]:
+def _one_rate(config: Table1Settings, rates: list[float]) -> Iterator[Grid]:
     yield Grid("", [FCSG(rate) for rate in rates], _local(config))
 
 
-def _with_momentum(kind: Callable[[float, float], Algorithm]) -> Callable[[Config, list[float]], Iterator[Grid]]:
-    def grids(config: Config, rates: list[float]) -> Iterator[Grid]:
-        yield Grid("", [kind(rate, beta) for rate in rates for beta in config["momenta"]], _local(config))
+def _with_momentum(
+    kind: Callable[[float, float], Algorithm],
+) -> Callable[[Table1Settings, list[float]], Iterator[Grid]]:
+    def grids(config: Table1Settings, rates: list[float]) -> Iterator[Grid]:
+        yield Grid("", [kind(rate, beta) for rate in rates for beta in config.momenta], _local(config))
 
     return grids
 
 
-def _with_period(config: Config, rates: list[float]) -> Iterator[Grid]:
-    for period in config["periods"]:
+def _with_period(config: Table1Settings, rates: list[float]) -> Iterator[Grid]:
+    for period in config.periods:
         algorithms: list[Algorithm] = [BSpiderBoost(rate, period, period**2) for rate in rates]
-        yield Grid(f" period={period}", algorithms, Plan(config["period_steps"], 1, outer_batch=period))
+        yield Grid(f" period={period}", algorithms, Plan(config.period_steps, 1, outer_batch=period))
 
 
-def _local(config: Config) -> Plan:
-    return Plan(config["tuned_rounds"], config["local_steps"])
+def _local(config: Table1Settings) -> Plan:
+    return Plan(config.tuned_rounds, config.local_steps)
 
 
 GRIDS = {
@@ -151,17 +189,17 @@ GRIDS = {
 }
 
 
-def tuned(config: Config) -> dict[tuple[str, str], list[Unit]]:
+def tuned(config: Table1Settings) -> dict[tuple[str, str], list[Unit]]:
     """For every problem and method all that may be chosen from; learning rates are shares of 1/S_F."""
-    seeds = [*config["tuning_seeds"], *config["seeds"]]
+    seeds = [*config.tuning_seeds, *config.seeds]
     units: dict[tuple[str, str], list[Unit]] = {}
-    for where in config["tuned"]:
+    for where in config.tuned:
         for method in METHODS:
             instance = Cell(where, method, 1.0).instance(config)
-            rates = [rate / instance.constants.smoothness for rate in config["rates"]]
+            rates = [rate / instance.constants.smoothness for rate in config.rates]
             task = Task(instance.problem, instance.clients)
             units[where, method] = []
-            for m in config["inner"]:
+            for m in config.inner:
                 for grid in GRIDS[method](config, rates):
                     name, plan = f"tuned {where} {method} m={m}{grid.name}", replace(grid.plan, inner_batch=m)
                     units[where, method].append(Unit(name, task, plan, grid.algorithms, seeds))
@@ -169,14 +207,14 @@ def tuned(config: Config) -> dict[tuple[str, str], list[Unit]]:
 
 
 def fewest(
-    config: Config, units: dict[tuple[str, str], list[Unit]], found: Results, what: Callable[[Reached], float]
+    config: Table1Settings, units: dict[tuple[str, str], list[Unit]], found: Results, what: Callable[[Reached], float]
 ) -> Crossings:
     """For every ε the setting that takes the fewest (samples, say) with the tuning seeds; what the others then need."""
     best: Crossings = {}
-    count = len(config["tuning_seeds"])
+    count = len(config.tuning_seeds)
     for (where, method), some in units.items():
         runs = [traces for unit in some for traces in found[unit.name]]
-        for share in config["tuned"][where]:
+        for share in config.tuned[where]:
             cell = Cell(where, method, share)
             instance = cell.instance(config)
             every = [[cell.reached(instance, trace) for trace in traces] for traces in runs]
@@ -187,19 +225,18 @@ def fewest(
 # -------------------------------------------------------------------------------------- more clients
 
 
-def speed_up(config: Config) -> dict[tuple[str, int], Unit]:
+def speed_up(config: Table1Settings) -> dict[tuple[str, int], Unit]:
     """The federated methods on the same F with N clients: T/N steps and more, rates around Nα, the corollary's q."""
-    seeds, about = [*config["tuning_seeds"], *config["seeds"]], config["speed_up"]
+    seeds, about = [*config.tuning_seeds, *config.seeds], config.speed_up
     units = {}
     for method in FEDERATED:
-        for clients in about["clients"]:
+        for clients in about.clients:
             instance = alike(clients)
-            rates = [about["rate"] * clients * factor for factor in about["factors"]]
-            steps = about["steps"] / clients + about["more_steps"]
+            rates = [about.rate * clients * factor for factor in about.factors]
+            steps = about.steps / clients + about.more_steps
             q = max(1, math.floor((steps / clients**3) ** 0.25))
-            plan = Plan(math.ceil(steps / q), q, inner_batch=about["inner"])
-            momentum = config | {"momenta": about["momenta"]}
-            (grid,) = GRIDS[method](momentum, rates)
+            plan = Plan(math.ceil(steps / q), q, inner_batch=about.inner)
+            (grid,) = GRIDS[method](replace(config, momenta=about.momenta), rates)
             task = Task(instance.problem, instance.clients)
             units[method, clients] = Unit(f"speed-up {method} N={clients}", task, plan, grid.algorithms, seeds)
     return units
@@ -209,9 +246,9 @@ Steps = dict[tuple[str, int], list[float]]
 """Steps to ε, seed by seed, by method and number of clients."""
 
 
-def fewest_steps(config: Config, units: dict[tuple[str, int], Unit], found: Results) -> Steps:
+def fewest_steps(config: Table1Settings, units: dict[tuple[str, int], Unit], found: Results) -> Steps:
     """With the setting that was best with the tuning seeds."""
-    epsilon, count = config["speed_up"]["share"] * alike(1).start, len(config["tuning_seeds"])
+    epsilon, count = config.speed_up.share * alike(1).start, len(config.tuning_seeds)
     steps = {}
     for (method, clients), unit in units.items():
         every = [[reached(trace, epsilon, clients).steps for trace in traces] for traces in found[unit.name]]

@@ -5,7 +5,7 @@ settings on validation data, among them how long a gradient may be. Then the bes
 (by validation) run once more for longer, to show how far they come.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import fmean
@@ -18,132 +18,126 @@ from fedcso.core.schedules import Cosine
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.experiments import trials
-from fedcso.experiments.rare_positives import METHODS, OTHERS, OURS, Method, about, check, lines, panels
+from fedcso.experiments.experiment import Experiment, Runner
+from fedcso.experiments.rare_positives import (
+    METHODS,
+    OTHERS,
+    OURS,
+    Curve,
+    Method,
+    Table2Settings,
+    about,
+    check,
+    line,
+    panels,
+)
 from fedcso.experiments.reproduction import Picture, conclude
-from fedcso.experiments.trials import Settings, Space
+from fedcso.experiments.trials import Space
 from fedcso.problems import PROBLEMS
 from fedcso.reports import tables
-from fedcso.runs.config import Config, study_of
-from fedcso.runs.execute import execute_study
 from fedcso.runs.folder import RunFolder
-from fedcso.runs.specs import hyper_parameters
-from fedcso.runs.study import Results, Unit
-
-Play = Callable[[Sequence[Unit]], Results]
+from fedcso.runs.methods import hyper_parameters
+from fedcso.runs.study import Unit
 
 
-def settings(quick: bool) -> Config:
-    """All that the experiment depends on; `quick` has the embedded digits, and does not tune."""
-    return {
-        "data": ["digits"] if quick else ["mnist", "cifar10"],
-        "clients": 16,
-        "removed": 0.8,
-        "local_steps": 10,
-        "outer_batch": 8,
-        "inner_batch": 32,
-        "sigmoid": {"digits": True, "mnist": True, "cifar10": False},
-        "margin": {"digits": 0.5, "mnist": 0.5, "cifar10": 1.0},
+def settings(quick: bool) -> Table2Settings:
+    """Return those of the whole; `quick` has the embedded digits, and does not tune."""
+    return Table2Settings(
+        data=["digits"] if quick else ["mnist", "cifar10"],
+        sigmoid={"digits": True, "mnist": True, "cifar10": False},
+        margin={"digits": 0.5, "mnist": 0.5, "cifar10": 1.0},
         # A digit in a mirror is another digit, or none.
-        "mirrored": {"digits": False, "mnist": False, "cifar10": True},
-        "moved": {"digits": 0, "mnist": 0, "cifar10": 2},
-        "rounds": {"digits": 40, "mnist": 15, "cifar10": 30},
-        "long_rounds": {"digits": 0, "mnist": 80, "cifar10": 350},
-        "trial_rounds": {"digits": 0, "mnist": 5, "cifar10": 12},
-        "seeds": [0, 1, 2],
-        "trial_seed": 1000,
-        "trial_turns": 0 if quick else 2,
-        "rates": [0.3] if quick else [0.02, 0.1, 0.5],
-        "clip": [1.0] if quick else [0.3, 1.0, 0.0],
-        "momentum": [0.5] if quick else [0.1, 0.5, 0.9],
-        "proximity": [0.01] if quick else [0.001, 0.01, 0.1],
-        "evaluations": 10,
-        "checkpoint_rounds": 0,
-        "checkpoint_seconds": 30.0,
-        "track": "none",
-    }
+        mirrored={"digits": False, "mnist": False, "cifar10": True},
+        moved={"digits": 0, "mnist": 0, "cifar10": 2},
+        rounds={"digits": 40, "mnist": 15, "cifar10": 30},
+        long_rounds={"digits": 0, "mnist": 80, "cifar10": 350},
+        trial_rounds={"digits": 0, "mnist": 5, "cifar10": 12},
+        trial_turns=0 if quick else 2,
+        rates=[0.3] if quick else [0.02, 0.1, 0.5],
+        clip=[1.0] if quick else [0.3, 1.0, 0.0],
+        momentum=[0.5] if quick else [0.1, 0.5, 0.9],
+        proximity=[0.01] if quick else [0.001, 0.01, 0.1],
+    )
 
 
-def carry_out(folder: RunFolder) -> int:
-    """Tune, run, draw, check; goes on where it was interrupted."""
-    config = folder.config()
-    seconds = 0.0
-
-    def play(units: Sequence[Unit]) -> Results:
-        nonlocal seconds
-        found = execute_study(folder, study_of(config, list(units), folder.path), "none")
-        seconds += sum(run.rows[-1]["seconds"] for settings in found.values() for runs in settings for run in runs)
-        return found
-
-    rows: list[dict[str, Any]] = []
-    longer: list[dict[str, Any]] = []
+def carry_out(folder: RunFolder, config: Table2Settings) -> None:
+    """Tune, run, draw, check; go on where it was interrupted."""
+    run = Runner(folder, config)
+    curves: list[Curve] = []
+    longer: list[Curve] = []
     table: list[dict[str, Any]] = []
     tuning: list[dict[str, Any]] = []
     precision: dict[str, dict[str, list[float]]] = {}
-    for data in config["data"]:
+    for data in config.data:
         tasks = {method: _task(config, data, what) for method, what in METHODS.items()}
-        tried = _tuned(config, data, tasks, play)
+        tried = _tuned(config, data, tasks, run)
         chosen = {method: trials.best(some) for method, some in tried.items()}
         plan = partial(_unit, config, data, tasks, chosen)
-        found = play([plan(method, config["rounds"][data], config["seeds"]) for method in METHODS])
-        by_method = {method: found[f"{method} on {data}"][0] for method in METHODS}
+        units = {method: plan(method, config.rounds[data], config.seeds) for method in METHODS}
+        found = run(list(units.values()))
+        by_method = {method: found[unit.name][0] for method, unit in units.items()}
         precision[data] = {
-            method: [run.rows[-1]["average_precision"] for run in runs] for method, runs in by_method.items()
+            method: [one.rows[-1]["average_precision"] for one in runs] for method, runs in by_method.items()
         }
-        rows += [{"data": data, **row} for row in tables.metric_rows(found, config["seeds"])]
-        if rounds := config["long_rounds"][data]:
+        here, long = [Curve.of(unit, found) for unit in units.values()], []
+        if rounds := config.long_rounds[data]:
             validated = {
-                method: fmean(_validated(tasks[method], run) for run in by_method[method]) for method in METHODS
+                method: fmean(_validated(tasks[method], one) for one in by_method[method]) for method in METHODS
             }
             leaders = [max(side, key=validated.__getitem__) for side in (OURS, OTHERS)]
-            long = play([plan(method, rounds, config["seeds"][:1], longer=True) for method in leaders])
-            longer += [{"data": data, **row} for row in tables.metric_rows(long, config["seeds"])]
-            found |= long
-        table += lines(data, tables.metric_rows(found, config["seeds"]), chosen)
+            more = [plan(method, rounds, config.seeds[:1], longer=True) for method in leaders]
+            found = run(more)
+            long = [Curve.of(unit, found) for unit in more]
+        curves, longer = [*curves, *here], [*longer, *long]
+        table += [line(curve, chosen[curve.method]) for curve in (*here, *long)]
         tuning += [{"data": data, **row} for row in trials.as_rows(tried, "minus_validation_ap")]
-    folder.write("metrics.csv", tables.as_csv(rows + longer))
+    rows = [{"data": curve.data, **row} for curve in (*curves, *longer) for row in curve.rows]
+    folder.write("metrics.csv", tables.as_csv(rows))
     folder.write("trials.csv", tables.as_csv(tuning))
-    pictures = [Picture("table2", panels(rows), "Test average precision; mean over seeds with 95 % bands.")]
+    pictures = [Picture("table2", panels(curves), "Test average precision; mean over seeds with 95 % bands.")]
     if longer:
         pictures.append(Picture("table2-long", panels(longer), "The best of each side for longer; one seed."))
-    each = len(tuning) // len(config["data"]) // len(METHODS)
-    conclude(folder, about(config, each), pictures, table, check(precision), seconds)
-    return 0
+    each = len(tuning) // len(config.data) // len(METHODS)
+    conclude(folder, about(config, each), pictures, table, check(precision), run.seconds)
 
 
-def _task(config: Config, data: str, what: Method) -> Task:
+def _task(config: Table2Settings, data: str, what: Method) -> Task:
     names = ("mirrored", "moved", "margin", "sigmoid") if what.problem == "auprc" else ("mirrored", "moved")
-    options = dict(what.options) | {name: config[name][data] for name in names}
-    return PROBLEMS[what.problem](data=data, clients=config["clients"], removed=config["removed"], **options)
+    options = dict(what.options) | {name: getattr(config, name)[data] for name in names}
+    return PROBLEMS[what.problem](data=data, clients=config.clients, removed=config.removed, **options)
 
 
 def _unit(
-    config: Config,
+    config: Table2Settings,
     data: str,
     tasks: dict[str, Task],
-    chosen: dict[str, Settings],
+    chosen: dict[str, trials.Settings],
     method: str,
     rounds: int,
-    seeds: list[int],
+    seeds: Sequence[int],
     longer: bool = False,
 ) -> Unit:
     """A method with what its trials chose, judged on test data."""
     task = tasks[method]
     plan, algorithms = _prepared(config, method, chosen[method], rounds)
-    plan = replace(plan, evaluate_every=max(1, rounds // config["evaluations"]))
-    name = f"{method} on {data}" + (f", {plan.total_steps} steps" if longer else "")
-    return Unit(name, task, plan, algorithms, seeds)
+    plan = replace(plan, evaluate_every=max(1, rounds // config.evaluations))
+    more = f", {plan.total_steps} steps" if longer else ""
+    labels = {"data": data, "method": method, "title": f"{method}{more}"}
+    return Unit(f"{method} on {data}{more}", task, plan, algorithms, seeds, labels=labels)
 
 
-def _prepared(config: Config, method: str, settings: Settings, rounds: int) -> tuple[Plan, list[Algorithm]]:
+def _prepared(
+    config: Table2Settings, method: str, settings: trials.Settings, rounds: int
+) -> tuple[Plan, list[Algorithm]]:
     """A plan and the method for it; the learning rate falls along half a cosine, for all methods alike."""
     what = METHODS[method]
     kind = ALGORITHMS[what.algorithm]
     plan = Plan(
         rounds,
-        config["local_steps"],
+        config.local_steps,
         # All methods see as many examples a step: b positives and m others, or b + m.
-        config["outer_batch"] + (0 if what.problem == "auprc" else config["inner_batch"]),
-        config["inner_batch"],
+        config.outer_batch + (0 if what.problem == "auprc" else config.inner_batch),
+        config.inner_batch,
         evaluate_every=rounds,
         clip=settings["clip"],
     )
@@ -154,31 +148,31 @@ def _prepared(config: Config, method: str, settings: Settings, rounds: int) -> t
     return plan, [replace(algorithm, learning_rate=rate)]  # type: ignore[type-var]
 
 
-def _tuned(config: Config, data: str, tasks: dict[str, Task], play: Play) -> dict[str, list[trials.Trial]]:
+def _tuned(config: Table2Settings, data: str, tasks: dict[str, Task], run: Runner) -> dict[str, list[trials.Trial]]:
     """All trials, by validation data."""
 
-    def turn(number: int, asked: dict[str, list[Settings]]) -> dict[str, list[float]]:
-        if not config["trial_turns"] and all(len(some) == 1 for some in asked.values()):
+    def turn(number: int, asked: dict[str, list[trials.Settings]]) -> dict[str, list[float]]:
+        if not config.trial_turns and all(len(some) == 1 for some in asked.values()):
             return {method: [0.0] for method in asked}  # there is no choice
         units = {
             (method, place): Unit(
                 f"trial {number} {method} on {data} {place}",
                 tasks[method].for_tuning(),
-                *_prepared(config, method, settings, config["trial_rounds"][data]),
-                [config["trial_seed"]],
+                *_prepared(config, method, settings, config.trial_rounds[data]),
+                [config.trial_seed],
             )
             for method, some in asked.items()
             for place, settings in enumerate(some)
         }
-        found = play(list(units.values()))
+        found = run(list(units.values()))
         scores = {key: _score(found[unit.name][0][0]) for key, unit in units.items()}
         return {method: [scores[method, place] for place in range(len(some))] for method, some in asked.items()}
 
     spaces = {
-        method: Space(config["rates"], {name: config[name] for name in ("clip", *what.others)})
+        method: Space(config.rates, {name: getattr(config, name) for name in ("clip", *what.others)})
         for method, what in METHODS.items()
     }
-    return trials.search(spaces, config["trial_turns"], turn)
+    return trials.search(spaces, config.trial_turns, turn)
 
 
 def _score(run: Trace) -> float:
@@ -187,3 +181,6 @@ def _score(run: Trace) -> float:
 
 def _validated(task: Task, run: Trace) -> float:
     return float(task.judge.measure(run.last, task.validation)["average_precision"])
+
+
+TABLE2 = Experiment("Average precision with rare positives on MNIST and CIFAR-10.", settings, carry_out)

@@ -1,6 +1,7 @@
 """What a coordinator decides about real sites, whatever the method: who, how many, how long to wait, how to combine."""
 
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from fedcso.core.errors import InvalidValue, is_number, require, require_choice, require_count, require_positive
 from fedcso.core.plan import Plan
@@ -49,6 +50,15 @@ class Federation:
             raise InvalidValue("dp_noise", self.dp_noise, "0 without clip_update, which bounds what one site can do")
         if self.dp_noise and self.aggregate != "mean":
             raise InvalidValue("dp_noise", self.dp_noise, "0 unless aggregate is mean, for which the noise is reckoned")
+
+    @classmethod
+    def from_flat(cls, values: dict[str, Any]) -> "Federation":
+        """Read the options that stand in a flat configuration."""
+        return cls(**{name: values[name] for name in OPTIONS if name in values})
+
+    def flat(self) -> dict[str, Any]:
+        """Return them by name."""
+        return {name: getattr(self, name) for name in OPTIONS}
 
     def check(self, plan: Plan) -> None:
         """Refuse what sites can't do, and a plan for which the noise would not give the privacy that is reported."""

@@ -11,7 +11,7 @@ from fedcso.federation.elsewhere import About
 from fedcso.federation.exchange import exchange
 from fedcso.federation.order import Order
 from fedcso.federation.wire import Unreadable, pack, unpack
-from fedcso.runs.study import Interrupted
+from fedcso.runs.callbacks import Interrupted
 
 log = logging.getLogger("fedcso")
 

@@ -22,7 +22,7 @@ from fedcso.federation.options import Federation
 from fedcso.federation.order import Order
 from fedcso.federation.roster import Roster
 from fedcso.federation.wire import Unreadable, pack, unpack
-from fedcso.runs.study import Interrupted
+from fedcso.runs.callbacks import Interrupted
 
 log = logging.getLogger("fedcso")
 

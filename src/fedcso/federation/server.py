@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
@@ -23,19 +22,19 @@ from fedcso.federation.deploy.deployment import Deployment
 from fedcso.federation.deploy.watchdog import watched
 from fedcso.federation.elsewhere import Elsewhere, judge_elsewhere
 from fedcso.federation.journal import Journal
-from fedcso.federation.options import OPTIONS, Federation
+from fedcso.federation.options import Federation
 from fedcso.federation.order import Order
 from fedcso.federation.privacy import statement
 from fedcso.federation.roster import Roster
 from fedcso.federation.rounds import Connection, SiteBySite
-from fedcso.federation.site import located
 from fedcso.reports import outputs
 from fedcso.reports.terminal import conclude
-from fedcso.runs.config import methods_of, plan_of, task_of
+from fedcso.runs.callbacks import Interrupted, Rhythm
+from fedcso.runs.config import RunConfig
 from fedcso.runs.execute import at_work
 from fedcso.runs.folder import RunFolder, read_yaml
 from fedcso.runs.progress import display
-from fedcso.runs.study import Interrupted, Study, Unit, as_file_name
+from fedcso.runs.study import Study, Unit, as_file_name
 from fedcso.runs.tracking import Silent
 
 SITES = "sites.json"
@@ -58,32 +57,33 @@ def server_app(app: Path) -> ServerApp:
 
 def _new_folder(app: Path) -> RunFolder:
     """For a run that was started by Flower's own command line."""
-    config = read_yaml(app / "config.yaml", "settings")
-    return RunFolder.create(Path(config["out"]), "flower", config, {"sites": str(config["sites"])})
+    settings = read_yaml(app / "config.yaml", "settings")
+    config, data = RunConfig.from_flat(settings, app), {"sites": Federation.from_flat(settings).sites}
+    return RunFolder.create(Path(config.out), "flower", settings, data, config.sources())
 
 
 def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
     """All that is left of a run; its folder holds what every run folder holds, and the sites' tables."""
-    config = located(folder.config(), app)
-    federation = Federation(**{name: config[name] for name in OPTIONS})
-    for_sites = {name: value for name, value in folder.config().items() if name != "out"}
-    order = Order(for_sites, federation.names, seconds=federation.round_seconds)
-    roster = Roster(grid, order, federation.round_seconds)
     with at_work(folder), _told(folder), watched(_superlink_port(folder)):
+        settings = folder.config()
+        config, federation = RunConfig.from_flat(settings, app), Federation.from_flat(settings)
+        for_sites = {name: value for name, value in settings.items() if name != "out"}
+        order = Order(for_sites, federation.names, seconds=federation.round_seconds)
+        roster = Roster(grid, order, federation.round_seconds)
         _gather(roster, folder, federation)
         connection = Connection(grid, federation, roster, Journal(folder))
         task = _task(config, connection, folder)
-        study = Study(_units(config, task, connection, folder), folder.path / "checkpoints", every_rounds=1)
+        study = Study(_units(config, task, connection, folder), folder.path / "checkpoints", Rhythm(rounds=1))
 
         def on_checkpoint() -> None:
             found = study.collect()
-            outputs.write_metrics(folder, found, config["seeds"], task)
+            outputs.write_metrics(folder, found, config.seeds, task)
             if federation.dp_noise:
                 traces = [trace for unit in found.values() for runs in unit for trace in runs]
                 folder.write("privacy.json", statement(federation, traces))
 
         found = study.execute(display(), Silent(), on_checkpoint)
-        table = outputs.write_all(folder, found, config["seeds"], task)
+        table = outputs.write_all(folder, found, config.seeds, task)
         return conclude(folder, table, found)
 
 
@@ -133,26 +133,25 @@ def _gather(roster: Roster, folder: RunFolder, federation: Federation) -> None:
     folder.write(SITES, json.dumps(content, indent=1))
 
 
-def _task(config: dict[str, Any], connection: Connection, folder: RunFolder) -> Task:
+def _task(config: RunConfig, connection: Connection, folder: RunFolder) -> Task:
     """The problem with what the coordinator knows of the sites' data."""
     roster = connection.roster
     if roster.order.agreement:
         path = folder.write("agreement.json", json.dumps(roster.order.agreement, indent=1))
-        config = config | {"agreement": str(path)}
-    task = task_of(config)
+        config = replace(config, problem_options={**config.problem_options, "agreement": str(path)})
+    task = config.task()
     notes = roster.order.agreement.get("notes", task.notes)
     judge = judge_elsewhere(task.judge, task.clients[0])
     ask = partial(connection.measure, roster.order) if any(about.tests for about in roster.about) else None
     return Task(Elsewhere(task.problem), roster.about, ask, None, judge, roster.names, notes, task.files)
 
 
-def _units(config: dict[str, Any], task: Task, connection: Connection, folder: RunFolder) -> list[Unit]:
-    plan, order = plan_of(config), connection.roster.order
-    units = []
-    for name, (algorithm, codec) in methods_of(config).items():
+def _units(config: RunConfig, task: Task, connection: Connection, folder: RunFolder) -> list[Unit]:
+    order, units = connection.roster.order, []
+    for name, (algorithm, codec) in config.built().items():
         own = replace(order, algorithm=name, run=f"{folder.path.name}/{as_file_name(name)}")
         engine = over_sites(connection, own)
-        units.append(Unit(name, task, plan, [algorithm], config["seeds"], engine=engine, codec=codec))
+        units.append(Unit(name, task, config.plan, [algorithm], config.seeds, engine=engine, codec=codec))
     return units
 
 

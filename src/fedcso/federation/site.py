@@ -15,7 +15,7 @@ from fedcso.core.problem import Problem
 from fedcso.engines.work import Work
 from fedcso.estimators import ESTIMATORS
 from fedcso.federation.order import Order
-from fedcso.runs.config import methods_of, plan_of, task_of
+from fedcso.runs.config import RunConfig
 
 OWN = ("data", "label", "positive")
 """Settings of the data that a site decides by itself."""
@@ -24,6 +24,7 @@ OWN = ("data", "label", "positive")
 class Holding(NamedTuple):
     """What a site works with."""
 
+    config: RunConfig
     number: int
     problem: Problem
     judge: Judge
@@ -65,23 +66,25 @@ class Site:
     def holding(self, order: Order, app: Path) -> Holding:
         """Its data, made ready as the order says."""
         number = self.number(order)
-        config = located(order.config, app) | self.own
-        if self.own:
-            config |= {"agreement": str(self._agreement(order, number))} if order.agreement else {}
-            task = task_of(config)
+        own: dict[str, str] = dict(self.own)
+        if own and order.agreement:
+            own["agreement"] = str(self._agreement(order, number))
+        config = RunConfig.from_flat(order.config | own, app)
+        task = config.task()
+        if own:
             if len(task.clients) != 1:
                 raise FedcsoError(f"a site's own data must be those of ONE site, not of {len(task.clients)}")
-            return Holding(number, task.problem, task.judge, task.clients[0], _test(task.test, 0))
-        task = task_of(config)
+            return Holding(config, number, task.problem, task.judge, task.clients[0], _test(task.test, 0))
         if len(task.clients) != len(order.sites):
             raise FedcsoError(f"the problem has {len(task.clients)} clients, but there are {len(order.sites)} sites")
-        return Holding(number, task.problem, task.judge, task.clients[number], _test(task.test, number))
+        return Holding(config, number, task.problem, task.judge, task.clients[number], _test(task.test, number))
 
     def work(self, order: Order, holding: Holding) -> Work:
         """The round's work."""
-        algorithm, codec = methods_of(order.config)[order.algorithm]
-        plan, estimator = plan_of(order.config), ESTIMATORS[order.config["estimator"]]
-        return Work(algorithm, holding.problem, plan, order.seed, estimator, codec, self.device)
+        config = holding.config
+        algorithm, codec = config.built()[order.algorithm]
+        estimator = ESTIMATORS[config.estimator]
+        return Work(algorithm, holding.problem, config.plan, order.seed, estimator, codec, self.device)
 
     def _agreement(self, order: Order, number: int) -> Path:
         """What the sites agreed on, as a file here."""
@@ -90,14 +93,6 @@ class Site:
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic.write(path, content)
         return path
-
-
-def located(config: dict[str, Any], app: Path) -> dict[str, Any]:
-    """The settings, with a problem in a file of the app found where the app is installed."""
-    where, _, attribute = str(config["problem"]).rpartition(":")
-    if not where.endswith(".py"):
-        return config
-    return config | {"problem": f"{app / where}:{attribute}"}
 
 
 def _test(test: Any, number: int) -> Any:

@@ -1,45 +1,39 @@
 """Objectives of the form f(E[g]), one a file; and the table of the tasks that they make."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+from fedcso.core.registry import Registry
 from fedcso.core.task import Task
-from fedcso.problems import (
-    auprc,
-    auroc,
-    classification,
-    cross_entropy,
-    invariant_logistic,
-    maml,
-    nested_quadratic,
-    pretraining,
+
+PROBLEMS: Registry[Callable[..., Task]] = Registry(
+    "problem",
+    __name__,
+    {
+        "invariant_logistic": "invariant_logistic:invariant_logistic",
+        "nested_quadratic": "nested_quadratic:nested_quadratic",
+        "classification": "classification:classification",
+        "maml": "maml:maml",
+        "pretraining": "pretraining:pretraining",
+        "auprc": "auprc:auprc",
+        "auroc": "auroc:auroc",
+        "cross_entropy": "cross_entropy:cross_entropy",
+    },
 )
-from fedcso.problems.auprc import AUPRC
-from fedcso.problems.auroc import AUROC
-from fedcso.problems.classification import Classification
-from fedcso.problems.cross_entropy import CrossEntropy
-from fedcso.problems.invariant_logistic import InvariantLogistic
-from fedcso.problems.maml import MAML
-from fedcso.problems.nested_quadratic import NestedQuadratic
+"""By name, the function that makes a problem and its data; its arguments are the command line's options.
 
-PROBLEMS: dict[str, Callable[..., Task]] = {
-    "invariant_logistic": invariant_logistic.invariant_logistic,
-    "nested_quadratic": nested_quadratic.nested_quadratic,
-    "classification": classification.classification,
-    "maml": maml.maml,
-    "pretraining": pretraining.pretraining,
-    "auprc": auprc.auprc,
-    "auroc": auroc.auroc,
-    "cross_entropy": cross_entropy.cross_entropy,
-}
-"""By name, the function that makes a problem and its data; its arguments are the command line's options."""
+A new problem is a file and a row here.
+"""
 
-__all__ = [
-    "AUPRC",
-    "AUROC",
-    "MAML",
-    "PROBLEMS",
-    "Classification",
-    "CrossEntropy",
-    "InvariantLogistic",
-    "NestedQuadratic",
-]
+if TYPE_CHECKING:  # type checkers do not see through the table; a class that is missing here is of type Any to them
+    from fedcso.problems.auprc import AUPRC as AUPRC
+    from fedcso.problems.auroc import AUROC as AUROC
+    from fedcso.problems.classification import Classification as Classification
+    from fedcso.problems.cross_entropy import CrossEntropy as CrossEntropy
+    from fedcso.problems.invariant_logistic import InvariantLogistic as InvariantLogistic
+    from fedcso.problems.maml import MAML as MAML
+    from fedcso.problems.nested_quadratic import NestedQuadratic as NestedQuadratic
+
+
+def __getattr__(name: str) -> Any:
+    return PROBLEMS.exported(name)

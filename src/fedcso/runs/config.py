@@ -1,116 +1,192 @@
-"""What a run is told: options and YAML files become one flat configuration, and that becomes objects."""
+"""What a run is told, in one typed object: made once, from options or from a flat YAML file."""
 
 import re
-from collections.abc import Iterable
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import torch
 from jsonargparse import ArgumentParser
 
-from fedcso.algorithms import ALGORITHMS
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
-from fedcso.core.errors import InvalidValue, require, require_count
+from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName, require
 from fedcso.core.plan import Plan
 from fedcso.core.task import Task
-from fedcso.core.tree import without
-from fedcso.runs import launch
-from fedcso.runs.specs import (
-    SEND_U,
-    Method,
-    hyper_parameters,
-    make_task,
-    methods,
-    parse_algorithm,
-    parse_value,
-    spell,
-    task_maker,
-)
+from fedcso.engines import ENGINES
+from fedcso.engines.job import Job
+from fedcso.estimators import ESTIMATORS
+from fedcso.runs import launch, own
+from fedcso.runs.callbacks import Rhythm
+from fedcso.runs.folder import RunFolder
+from fedcso.runs.methods import SEND_U, Method, MethodSpec, build_all, owners, parse_methods
+from fedcso.runs.specs import is_own, make_task, task_maker
 from fedcso.runs.study import Study, Unit
 from fedcso.runs.tracking import require_tracker
 
-Config = dict[str, Any]
+Flat = dict[str, Any]
+"""Settings as they stand in options and in config.yaml: all names on one level."""
 
-PLAN = [field.name for field in fields(Plan)]
-HYPER = sorted({name for kind in ALGORITHMS.values() for name in hyper_parameters(kind)})
-MAIN = ["FCSG", "FCSG-M", "Acc-FCSG-M"]
+MAIN = ("FCSG", "FCSG-M", "Acc-FCSG-M")
+PLAN = [size.name for size in fields(Plan)]
+HOW = ("engine", "ranks", "estimator", "device", "track", "out", "name")
+"""Fields of a configuration that are the same in a flat one."""
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """All that a run depends on.
+
+    In options and in the config.yaml of a run folder everything stands on one level: what the problem is asked for,
+    the hyper-parameters of the methods, the sizes of the plan, and the rest. `from_flat` reads that, `flat` writes it.
+    """
+
+    problem: str
+    """A name in `fedcso.problems.PROBLEMS`, or one's own as `path.py:name`."""
+    problem_options: Mapping[str, Any] = field(default_factory=dict)
+    methods: tuple[MethodSpec, ...] = field(default_factory=lambda: parse_methods(MAIN))
+    hyper_parameters: Mapping[str, Any] = field(default_factory=dict)
+    """For every method that has them, unless it was asked for with its own."""
+    plan: Plan = Plan()  # noqa: RUF009 - frozen
+    seeds: tuple[int, ...] = (0, 1, 2)
+    engine: str = "simulation"
+    ranks: int | None = None
+    """How many processes an engine of several has; as many as there are cores if not given."""
+    estimator: str = "plain"
+    device: str = "cpu"
+    checkpoints: Rhythm = Rhythm()  # noqa: RUF009 - frozen
+    track: str = "none"
+    out: str = "runs"
+    """Where run folders go."""
+    name: str | None = None
+    """What the run folder is called after; the problem if not given."""
+    root: Path = own.HERE
+    """Where the paths of one's own files begin."""
+
+    def __post_init__(self) -> None:
+        for table, name in ((ENGINES, self.engine), (ESTIMATORS, self.estimator)):
+            if name not in table:
+                raise UnknownName(table.kind, name, table)
+        if self.name is not None:
+            require("name", self.name, lambda n: re.fullmatch(r"[\w.=-]+", n), "made of letters, digits and - _ . =")
+        if self.ranks is not None:
+            launch.require_over_ranks(self.engine, self.ranks)
+
+    @classmethod
+    def from_flat(cls, values: Flat, root: Path = own.HERE) -> "RunConfig":
+        """Read a flat configuration: what it does not say has its default, and names of others' are left alone."""
+        given = {name: value for name, value in values.items() if value is not None}
+        if "problem" not in given:
+            raise FedcsoError(
+                "problem is missing: say which, as in `problem: invariant_logistic` (fedcso list problems)"
+            )
+        methods = parse_methods(as_list(given.get("algorithm", list(MAIN))), root)
+        of_problem = option_names(str(given["problem"]), root)
+        of_methods = {*owners(methods), SEND_U} - of_problem - _RESERVED
+        return cls(
+            problem=str(given["problem"]),
+            problem_options={name: value for name, value in given.items() if name in of_problem},
+            methods=methods,
+            hyper_parameters={name: value for name, value in given.items() if name in of_methods},
+            plan=Plan(**{name: given[name] for name in PLAN if name in given}),
+            seeds=tuple(parse_seeds(given.get("seeds", 3))),
+            checkpoints=Rhythm(given.get("checkpoint_rounds", 0), given.get("checkpoint_seconds", 30.0)),
+            **{name: given[name] for name in HOW if name in given},
+            root=root,
+        )
+
+    @classmethod
+    def of(cls, folder: RunFolder) -> "RunConfig":
+        """Read the configuration of a run folder; raise if the user's own files have changed since it was begun."""
+        folder.require_same_sources()
+        return cls.from_flat(folder.config())
+
+    def flat(self) -> Flat:
+        """Return the same on one level."""
+        values = {
+            "problem": self.problem,
+            "algorithm": [method.text for method in self.methods],
+            "seeds": list(self.seeds),
+            **self.hyper_parameters,
+            **asdict(self.plan),
+            **self.problem_options,
+            **{name: getattr(self, name) for name in ("engine", "ranks", "estimator", "device")},
+            "checkpoint_rounds": self.checkpoints.rounds,
+            "checkpoint_seconds": self.checkpoints.seconds,
+            **{name: getattr(self, name) for name in ("track", "out", "name")},
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+    def require_available(self) -> None:
+        """Raise if this machine lacks something that the run needs."""
+        try:
+            torch.empty(0, device=self.device)
+        except (RuntimeError, AssertionError) as error:
+            reason = str(error).splitlines()[0]
+            raise InvalidValue("device", self.device, f"a torch device that is here ({reason})") from None
+        require_tracker(self.track)
+
+    @property
+    def title(self) -> str:
+        """Return what the run folder is called after."""
+        return self.name or Path(self.problem.partition(":")[0]).stem
+
+    # --------------------------------------------------------------------------------- the objects
+
+    def task(self) -> Task:
+        """Make the problem and its data."""
+        return make_task(task_maker(self.problem, self.root), dict(self.problem_options), self.problem)
+
+    def built(self) -> dict[str, Method]:
+        """Make the methods, by the names they were asked for."""
+        return build_all(self.methods, self.hyper_parameters)
+
+    def sources(self) -> list[own.Source]:
+        """Return the user's own files that it depends on."""
+        names = {"problem": [self.problem], "algorithm": [method.name for method in self.methods]}
+        found = [own.source(kind, name, self.root) for kind, some in names.items() for name in some if is_own(name)]
+        return list(dict.fromkeys(found))
+
+    def unit(
+        self,
+        name: str,
+        task: Task,
+        algorithms: Sequence[Algorithm],
+        seeds: Sequence[int],
+        codec: Codec = full,
+        **labels: str,
+    ) -> Unit:
+        """Return settings of one method and some seeds as a unit of work; raise if they don't go together."""
+        estimator = ESTIMATORS[self.estimator]
+        for algorithm in algorithms:
+            Job(algorithm, task, self.plan, estimator=estimator, codec=codec)
+        return Unit(name, task, self.plan, algorithms, seeds, estimator, self.engine, self.device, codec, labels)
+
+    def units(self, task: Task) -> list[Unit]:
+        """Return a unit of work for each method."""
+        return [
+            self.unit(name, task, [algorithm], self.seeds, codec, method=name)
+            for name, (algorithm, codec) in self.built().items()
+        ]
+
+    def study(self, units: Sequence[Unit], folder: Path) -> Study:
+        """Return units of work whose checkpoints go into a run folder."""
+        return Study(units, folder / "checkpoints", self.checkpoints)
+
+
+def option_names(problem: str, root: Path = own.HERE) -> set[str]:
+    """Return the names of a problem's options, also of those that its function hands on as **keywords."""
+    return set(ArgumentParser().add_function_arguments(task_maker(problem, root)))
 
 
 def as_list(value: list[str] | str) -> list[str]:
-    """A single name in a file counts as a list of one."""
+    """Return a list; a single name in a file counts as a list of one."""
     return [value] if isinstance(value, str) else value
 
 
-def check(config: Config) -> None:
-    """Mistakes that would show later show now, before anything is made."""
-    methods_of(config)
-    plan_of(config)
-    require_count("checkpoint_rounds", config["checkpoint_rounds"], least=0)
-    require("checkpoint_seconds", config["checkpoint_seconds"], lambda s: s >= 0, "at least 0")
-    name = config.get("name", "run")
-    require("name", name, lambda n: re.fullmatch(r"[\w.=-]+", n), "made of letters, digits and - _ . =")
-    try:
-        torch.empty(0, device=config["device"])
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise InvalidValue("device", config["device"], f"a torch device that is here ({reason})") from None
-    require_tracker(config["track"])
-    if "ranks" in config:
-        launch.require_over_ranks(config["engine"], config["ranks"])
-    if config["command"] != "run" and launch.over_ranks(config["engine"]):
-        raise InvalidValue("engine", config["engine"], "another for a sweep, whose runs are many and short")
-
-
-def plan_of(config: Config) -> Plan:
-    """The plan in a configuration."""
-    return Plan(**{name: config[name] for name in PLAN if name in config})
-
-
-def task_of(config: Config) -> Task:
-    """The problem and its data."""
-    maker = task_maker(config["problem"])
-    parser = ArgumentParser()
-    known = parser.add_function_arguments(maker)  # knows also the options that a function hands on as **keywords
-    return make_task(maker, {name: config[name] for name in known if name in config}, config["problem"])
-
-
-def methods_of(config: Config) -> dict[str, Method]:
-    """The methods, by the names they were asked for."""
-    return methods(config["algorithm"], _common(config, [*HYPER, SEND_U]))
-
-
-def algorithm_of(config: Config, spec: str, values: dict[str, Any]) -> Algorithm:
-    """One of the methods, with some of its settings replaced."""
-    kind, own = parse_algorithm(spec)
-    known = hyper_parameters(kind)
-    return kind(**_common(config, known) | without(own, SEND_U) | values)
-
-
-def _common(config: Config, names: Iterable[str]) -> dict[str, Any]:
-    return {name: parse_value(name, config[name]) for name in names if name in config}
-
-
-def hyper_of(spec: str) -> list[str]:
-    """The names of a method's hyper-parameters."""
-    return hyper_parameters(parse_algorithm(spec)[0])
-
-
-def spec_of(spec: str, algorithm: Algorithm, codec: Codec = full) -> str:
-    """A method with all its settings, as it can be asked for."""
-    settings = vars(algorithm) | ({} if codec == full else {SEND_U: codec})
-    options = ", ".join(f"{key}={spell(value)}" for key, value in settings.items())
-    return f"{spec.partition('(')[0].strip()}({options})"
-
-
-def study_of(config: Config, units: list[Unit], folder: Path) -> Study:
-    """Units of work with the configuration's checkpoint rhythm."""
-    return Study(units, folder / "checkpoints", config["checkpoint_rounds"], config["checkpoint_seconds"])
-
-
-def seeds(value: Any, field: str = "seeds") -> list[int]:
-    """`3` for the seeds 0, 1, 2; or the seeds themselves: `5,6,7`."""
+def parse_seeds(value: Any, field: str = "seeds") -> list[int]:
+    """Return the seeds 0, 1, 2 for `3`, or the seeds themselves: `5,6,7`."""
     try:
         if isinstance(value, str):
             value = (
@@ -122,3 +198,7 @@ def seeds(value: Any, field: str = "seeds") -> list[int]:
     if not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen):
         raise InvalidValue(field, value, "a number of seeds (3 for 0, 1, 2), or different seeds: 5,6,7")
     return chosen
+
+
+_RESERVED = {*PLAN, *HOW, "problem", "algorithm", "seeds", "checkpoint_rounds", "checkpoint_seconds", "command"}
+"""Names that a method's hyper-parameter can't have as an option, but only in brackets behind the method's name."""

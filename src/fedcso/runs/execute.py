@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from fedcso.core.errors import FedcsoError
 from fedcso.core.task import Task
 from fedcso.engines.ranks import RankLost
+from fedcso.runs.callbacks import Interrupted
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.progress import display
-from fedcso.runs.study import Interrupted, Results, Study
+from fedcso.runs.study import Results, Study
 from fedcso.runs.tracking import TRACKERS
 
 

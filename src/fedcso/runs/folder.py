@@ -9,9 +9,9 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ import yaml
 from fedcso.core import atomic
 from fedcso.core.errors import FedcsoError
 from fedcso.core.version import __version__
+from fedcso.runs.own import Source
 
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "matplotlib", "safetensors", "jsonargparse", "rich")
 
@@ -33,8 +34,13 @@ class RunFolder:
     path: Path
 
     @classmethod
-    def create(cls, root: Path, name: str, config: dict[str, Any], data: dict[str, Any]) -> "RunFolder":
-        """A new folder `<date>_<name>_<hash>`; it appears with settings and environment, or not at all."""
+    def create(
+        cls, root: Path, name: str, config: dict[str, Any], data: dict[str, Any], sources: Sequence[Source] = ()
+    ) -> "RunFolder":
+        """Make a new folder `<date>_<name>_<hash>`; it appears with settings and environment, or not at all.
+
+        `data` says what the run's data are told by. A copy of the user's own `sources` stays in the folder.
+        """
         text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
         stamp = time.strftime("%Y-%m-%d_%H%M%S")
         root.mkdir(parents=True, exist_ok=True)
@@ -44,7 +50,16 @@ class RunFolder:
         os.chmod(temporary, 0o755)
         try:
             atomic.write(temporary / "config.yaml", text)
-            atomic.write(temporary / "env.json", json.dumps(environment(config, data), indent=2))
+            kept = [KeptSource.of(source) for source in sources]
+            for source, copy in zip(sources, kept, strict=True):
+                (temporary / copy.kept).parent.mkdir(exist_ok=True)
+                atomic.write(temporary / copy.kept, source.content)
+            found = environment() | {
+                "seeds": config.get("seeds"),
+                "data": data,
+                "sources": [asdict(copy) for copy in kept],
+            }
+            atomic.write(temporary / "env.json", json.dumps(found, indent=2))
             atomic.write(temporary / "status.json", json.dumps({"status": "running"}))
             final = root / f"{stamp}_{name}_{digest}"
             temporary.rename(final)
@@ -55,7 +70,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> "RunFolder":
-        """A folder that is there; refuses what is none."""
+        """Open an existing run folder; raise if it is not one."""
         whole = all((path / name).is_file() for name in ("config.yaml", "status.json"))
         if path.name.startswith(".new-") or not whole:
             raise FedcsoError(f"{path} is not a run folder (it has no config.yaml and status.json)")
@@ -96,8 +111,21 @@ class RunFolder:
         return read_yaml(self.path / "config.yaml", "settings")
 
     def environment(self) -> dict[str, Any]:
-        """What it ran on."""
+        """Return what it ran on, and what its data and the user's own files were."""
         return dict(json.loads((self.path / "env.json").read_text()))
+
+    def require_same_sources(self) -> None:
+        """Raise if one of the user's own files is not what it was when the run began."""
+        for record in self.environment().get("sources", []):  # folders of earlier versions have none
+            source = KeptSource(**record)
+            back = f"put back the copy that was kept (cp {self.path / source.kept} {source.path})"
+            if not source.exists():
+                raise FedcsoError(f"{source.path} is missing, with which {self.path} was begun; {back}")
+            if not source.unchanged():
+                raise FedcsoError(
+                    f"{source.path} has changed since {self.path} was begun, and results would be of two versions: "
+                    f"{back} to go on, or start a new run with what it is now"
+                )
 
     @property
     def status(self) -> str:
@@ -107,6 +135,32 @@ class RunFolder:
     def mark(self, status: str) -> None:
         """Set the status."""
         self.write("status.json", json.dumps({"status": status}))
+
+
+@dataclass(frozen=True)
+class KeptSource:
+    """A file of the user's that a run depends on, and the copy of it in the run folder."""
+
+    path: str
+    """As it was named."""
+    kept: str
+    """Where in the run folder its copy is."""
+    sha256: str
+
+    @classmethod
+    def of(cls, source: Source) -> "KeptSource":
+        """Return where a source is kept: by its name, and what tells it from others of that name."""
+        digest = source.fingerprint
+        return cls(str(source.path), f"sources/{source.path.stem}-{digest[:8]}{source.path.suffix}", digest)
+
+    def exists(self) -> bool:
+        """True if the file is still there."""
+        return Path(self.path).is_file()
+
+    def unchanged(self) -> bool:
+        """True if the file is still what it was."""
+        path = Path(self.path)
+        return Source(path, path.read_bytes()).fingerprint == self.sha256
 
 
 def read_yaml(path: Path, what: str) -> dict[str, Any]:
@@ -120,8 +174,8 @@ def read_yaml(path: Path, what: str) -> dict[str, Any]:
     return content
 
 
-def environment(config: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
-    """Versions, commit, machine, seeds and the data's fingerprints."""
+def environment() -> dict[str, Any]:
+    """Return versions, commit and machine."""
     versions = {"python": platform.python_version(), "fedcso": __version__}
     for package in PACKAGES:
         versions[package] = metadata.version(package)
@@ -135,8 +189,6 @@ def environment(config: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
             "torch_threads": torch.get_num_threads(),
             "cuda": torch.cuda.is_available(),
         },
-        "seeds": config.get("seeds"),
-        "data": data,
     }
 
 

@@ -17,8 +17,8 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 from fedcso.core.errors import FedcsoError, InvalidValue, require_count
 from fedcso.core.workers import cores
 from fedcso.engines import ENGINES, ranks
+from fedcso.runs.callbacks import Interrupted
 from fedcso.runs.folder import RunFolder
-from fedcso.runs.study import Interrupted
 
 PORT = 29500
 

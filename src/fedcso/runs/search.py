@@ -3,9 +3,9 @@
 import importlib
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fedcso.core.errors import FedcsoError, InvalidValue
 
@@ -22,12 +22,33 @@ def require_optuna() -> Any:
         raise FedcsoError("a search needs Optuna: pip install 'fedcso[sweep]' (a --grid does not)") from error
 
 
-def optimise(database: Path, name: str, ranges: Sequence[str], trials: int, evaluate: Evaluate) -> None:
-    """Try `trials` points of the ranges (`learning_rate=0.001:0.1`, searched on a logarithmic scale)."""
+class Range(NamedTuple):
+    """A range of a hyper-parameter, which is searched on a logarithmic scale."""
+
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.low}:{self.high}"
+
+    @classmethod
+    def parse(cls, name: str, text: str) -> "Range":
+        """Read `LOW:HIGH`."""
+        low, colon, high = text.partition(":")
+        try:
+            found = cls(float(low), float(high))
+        except ValueError:
+            found = cls(0.0, 0.0)
+        if not colon or not 0 < found.low < found.high < math.inf:
+            raise InvalidValue("search", f"{name}={text}", f"{name}=LOW:HIGH with 0 < LOW < HIGH")
+        return found
+
+
+def optimise(database: Path, name: str, ranges: Mapping[str, Range], trials: int, evaluate: Evaluate) -> None:
+    """Try `trials` points of the ranges of some hyper-parameters."""
     optuna = require_optuna()
     optuna.logging.set_verbosity(logging.WARNING)
-    bounds = dict(parse_range(text) for text in ranges)
-    space = {key: optuna.distributions.FloatDistribution(*ends, log=True) for key, ends in bounds.items()}
+    space = {key: optuna.distributions.FloatDistribution(*ends, log=True) for key, ends in ranges.items()}
     study = optuna.create_study(
         storage=f"sqlite:///{database}", study_name=name, direction="maximize", load_if_exists=True
     )
@@ -47,16 +68,3 @@ def optimise(database: Path, name: str, ranges: Sequence[str], trials: int, eval
         trial = study.ask(space)
         study.tell(trial, evaluate(trial.number, trial.params))
         done += 1
-
-
-def parse_range(text: str) -> tuple[str, tuple[float, float]]:
-    """`NAME=LOW:HIGH` as a name and its bounds."""
-    name, _, values = text.partition("=")
-    low, colon, high = values.partition(":")
-    try:
-        bounds = float(low), float(high)
-    except ValueError:
-        bounds = 0.0, 0.0
-    if not colon or not 0 < bounds[0] < bounds[1] < math.inf:
-        raise InvalidValue("search", text, f"{name}=LOW:HIGH with 0 < LOW < HIGH")
-    return name, bounds

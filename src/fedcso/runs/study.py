@@ -6,14 +6,9 @@ last of which is its result, so that going on after an interruption is the same 
 """
 
 import logging
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
@@ -25,20 +20,16 @@ from fedcso.core.trace import Trace
 from fedcso.engines import ranks, run_grid
 from fedcso.engines.engine import Engine
 from fedcso.engines.job import Job
-from fedcso.engines.loop import Callback, Progress, over
+from fedcso.engines.loop import Callback, over
 from fedcso.engines.running import named
 from fedcso.engines.snapshot import Snapshot
 from fedcso.estimators.plain import plain
 from fedcso.runs import checkpoint
-from fedcso.runs.collapse import collapse
+from fedcso.runs.callbacks import Checkpoint, Rhythm, Show, StopOnRequest, Track, WarnOfCollapse, stop_requests
 from fedcso.runs.progress import Display
 from fedcso.runs.tracking import Tracker
 
 log = logging.getLogger("fedcso")
-
-
-class Interrupted(FedcsoError):
-    """Ctrl-C, or a request to end; a checkpoint has been written."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +37,7 @@ class Unit:
     """Settings of one method × seeds on one task."""
 
     name: str
+    """What it is called on the display, in tables and among the checkpoints."""
     task: Task
     plan: Plan
     algorithms: Sequence[Algorithm]
@@ -55,16 +47,59 @@ class Unit:
     """By name, or an engine itself."""
     device: str = "cpu"
     codec: Codec = full
+    """How what the method shares travels."""
+    labels: Mapping[str, str | float] = field(default_factory=dict)
+    """What it is an instance of, for whoever made it: the method, the noise, … A name is never taken apart."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """What is played in one go, and leaves checkpoints of its own."""
+    """Runs of a unit that are played in one go, and leave checkpoints of their own."""
 
-    name: str
+    unit: Unit
+    folder: str
+    """The name of its checkpoints' folder in the unit's."""
+    title: str
     algorithms: Sequence[Algorithm]
     seeds: Sequence[int]
-    run: Callable[..., list[Trace]]
+
+    @property
+    def key(self) -> str:
+        """Return what processes that play it together call it."""
+        return f"{self.unit.name}/{self.folder}"
+
+    def play(self, callbacks: Sequence[Callback] = (), start: Snapshot | None = None) -> list[Trace]:
+        """Play it and return the traces of all its runs."""
+        unit = self.unit
+        grid = run_grid(
+            self.algorithms,
+            unit.task,
+            unit.plan,
+            self.seeds,
+            engine=unit.engine,
+            estimator=unit.estimator,
+            codec=unit.codec,
+            device=unit.device,
+            callbacks=callbacks,
+            start=start,
+        )
+        return [trace for setting in grid for trace in setting]
+
+
+def parts(unit: Unit) -> list[Part]:
+    """Return how a unit is played: stacked as a whole, or run by run."""
+    job = Job(unit.algorithms[0], unit.task, unit.plan, estimator=unit.estimator, codec=unit.codec)
+    if named(unit.engine).plays_grids(job):
+        return [Part(unit, "all", unit.name, unit.algorithms, unit.seeds)]
+    runs = {
+        f"setting{number}-seed{seed}": (algorithm, seed)
+        for number, algorithm in enumerate(unit.algorithms)
+        for seed in unit.seeds
+    }
+    return [
+        Part(unit, name, unit.name if len(runs) == 1 else f"{unit.name} {name}", [algorithm], [seed])
+        for name, (algorithm, seed) in runs.items()
+    ]
 
 
 Results = dict[str, list[list[Trace]]]
@@ -77,132 +112,90 @@ class Study:
 
     units: Sequence[Unit]
     folder: Path
-    every_rounds: int = 0
-    """Rounds between two checkpoints; 0 leaves it to the clock."""
-    every_seconds: float = 30.0
-    """Seconds between two checkpoints."""
+    rhythm: Rhythm = Rhythm()  # noqa: RUF009 - frozen
+
+    def __post_init__(self) -> None:
+        places: dict[str, str] = {}
+        for unit in self.units:
+            place = as_file_name(unit.name)
+            if place in places:
+                raise FedcsoError(f"{places[place]!r} and {unit.name!r} would share checkpoints; rename one of them")
+            places[place] = unit.name
 
     def execute(self, display: Display, tracker: Tracker, on_checkpoint: Callable[[], None] = lambda: None) -> Results:
-        """Carry out what is not done yet. Raises `Interrupted` after Ctrl-C, with everything saved."""
-        with _interruptible() as interrupted, display:
+        """Carry out what is not done yet. Raise `Interrupted` after Ctrl-C, with everything saved.
+
+        `on_checkpoint` is called after every checkpoint, for what depends on it.
+        """
+        with stop_requests() as requested, display:
+
+            def play(part: Part) -> list[Trace]:
+                rounds, place = part.unit.plan.rounds, self._place(part)
+                start = checkpoint.newest(place, part.unit.device)
+                show = Show(display, part.title, rounds)
+                keep = Checkpoint(place, self.rhythm, start.done if start else 0, on_checkpoint)
+                callbacks: list[Callback] = [
+                    WarnOfCollapse(part.title, part.seeds),
+                    show,
+                    Track(tracker, part.unit.name, part.seeds),
+                    keep,
+                    StopOnRequest(requested, keep, part.title, rounds),
+                ]
+                return _play_rest(part, start, show, callbacks)
+
             try:
-                return {u.name: self._unit(u, display, tracker, on_checkpoint, interrupted) for u in self.units}
+                return {unit.name: _by_setting(unit, [play(part) for part in parts(unit)]) for unit in self.units}
             finally:
                 ranks.dismiss()
 
     def follow(self) -> None:
         """On a rank that does not lead: take part in whatever the leader carries out."""
-        known = {_key(unit, part): part for unit in self.units for part in parts(unit)}
-        while name := ranks.hear():
+        known = {part.key: part for unit in self.units for part in parts(unit)}
+        while key := ranks.hear():
             try:
-                known[name].run()
+                known[key].play()
             except ranks.RankLost:
                 raise
             except FedcsoError as reason:  # the leader has met it too, and tells of it
                 log.info("rank %d: %s", ranks.rank(), reason)
 
     def collect(self) -> Results:
-        """What the checkpoints hold so far, without carrying out anything."""
-        return {unit.name: _by_setting(unit, [self._saved(unit, part) for part in parts(unit)]) for unit in self.units}
+        """Return what the checkpoints hold so far, without carrying out anything."""
+        return {unit.name: _by_setting(unit, [self._saved(part) for part in parts(unit)]) for unit in self.units}
 
-    def _saved(self, unit: Unit, part: Part) -> list[Trace]:
-        snapshot = checkpoint.newest(self._place(unit, part))
+    def _saved(self, part: Part) -> list[Trace]:
+        snapshot = checkpoint.newest(self._place(part))
         return snapshot.traces if snapshot else []
 
-    def _place(self, unit: Unit, part: Part) -> Path:
-        return self.folder / as_file_name(unit.name) / part.name
-
-    def _unit(
-        self,
-        unit: Unit,
-        display: Display,
-        tracker: Tracker,
-        on_checkpoint: Callable[[], None],
-        interrupted: threading.Event,
-    ) -> list[list[Trace]]:
-        every = parts(unit)
-        traces = [
-            self._part(unit, part, _label(unit, part, len(every)), display, tracker, on_checkpoint, interrupted)
-            for part in every
-        ]
-        return _by_setting(unit, traces)
-
-    def _part(
-        self,
-        unit: Unit,
-        part: Part,
-        label: str,
-        display: Display,
-        tracker: Tracker,
-        on_checkpoint: Callable[[], None],
-        interrupted: threading.Event,
-    ) -> list[Trace]:
-        place = self._place(unit, part)
-        start = checkpoint.newest(place, unit.device)
-        total = unit.plan.rounds
-        if start and over(unit.plan, start.done, start.traces):
-            display.update(label, total, total, "already done")
-            return start.traces
-        saved_at, saved_round = time.monotonic(), start.done if start else 0
-        told: set[int] = set()
-
-        def on_round(progress: Progress) -> None:
-            nonlocal saved_at, saved_round
-            for number, trace in enumerate(progress.traces):
-                if number not in told and (reason := collapse(trace.rows)):
-                    told.add(number)
-                    log.warning("%s, seed %d %s", label, part.seeds[number % len(part.seeds)], reason)
-            ended = over(unit.plan, progress.done, progress.traces)
-            display.update(label, total if ended else progress.done, total, _note(progress.traces))
-            tracker.log(unit.name, part.seeds, progress)
-            due = self.every_rounds and progress.done - saved_round >= self.every_rounds
-            due = due or time.monotonic() - saved_at >= self.every_seconds
-            if ended or due or interrupted.is_set():
-                checkpoint.save(place, progress.snapshot())
-                on_checkpoint()
-                saved_at, saved_round = time.monotonic(), progress.done
-            if interrupted.is_set() and not ended:
-                raise Interrupted(f"stopped after round {progress.done} of {total} of {label}")
-
-        display.update(label, start.done if start else 0, total, "")
-        ranks.tell(_key(unit, part))
-        traces = part.run([on_round], start)
-        log.info("%s: %d rounds done", label, total)
-        for trace in traces:
-            if trace.failure:
-                log.warning("%s broke off: %s", label, trace.failure)
-        return traces
+    def _place(self, part: Part) -> Path:
+        return self.folder / as_file_name(part.unit.name) / part.folder
 
 
-def parts(unit: Unit) -> list[Part]:
-    """Return how a unit is played: stacked as a whole, or every run by itself."""
-    engine = named(unit.engine)
+def _play_rest(part: Part, start: Snapshot | None, show: Show, callbacks: Sequence[Callback]) -> list[Trace]:
+    """Play what a snapshot leaves to be played."""
+    plan = part.unit.plan
+    if start and over(plan, start.done, start.traces):
+        show.say(plan.rounds, "already done")
+        return start.traces
+    show.say(start.done if start else 0, "")
+    ranks.tell(part.key)
+    traces = part.play(callbacks, start)
+    log.info("%s: %d rounds done", part.title, plan.rounds)
+    for trace in traces:
+        if trace.failure:
+            log.warning("%s broke off: %s", part.title, trace.failure)
+    return traces
 
-    def part(name: str, algorithms: Sequence[Algorithm], seeds: Sequence[int]) -> Part:
-        def play(callbacks: Sequence[Callback] = (), start: Snapshot | None = None) -> list[Trace]:
-            grid = run_grid(
-                algorithms,
-                unit.task,
-                unit.plan,
-                seeds,
-                engine=engine,
-                estimator=unit.estimator,
-                codec=unit.codec,
-                device=unit.device,
-                callbacks=callbacks,
-                start=start,
-            )
-            return [trace for setting in grid for trace in setting]
 
-        return Part(name, algorithms, seeds, play)
-
-    if engine.plays_grids(Job(unit.algorithms[0], unit.task, unit.plan, estimator=unit.estimator, codec=unit.codec)):
-        return [part("all", unit.algorithms, unit.seeds)]
-    return [
-        part(f"setting{g}-seed{seed}", [algorithm], [seed])
-        for g, algorithm in enumerate(unit.algorithms)
-        for seed in unit.seeds
-    ]
+def seconds(units: Sequence[Unit], found: Results) -> float:
+    """Return how long some units took to compute: runs that were played together share one clock."""
+    total = 0.0
+    for unit in units:
+        clocks = [trace.rows[-1]["seconds"] for setting in found[unit.name] for trace in setting]
+        for part in parts(unit):
+            size = len(part.algorithms) * len(part.seeds)
+            total, clocks = total + max(clocks[:size]), clocks[size:]
+    return total
 
 
 def _by_setting(unit: Unit, traces: Sequence[list[Trace]]) -> list[list[Trace]]:
@@ -211,48 +204,6 @@ def _by_setting(unit: Unit, traces: Sequence[list[Trace]]) -> list[list[Trace]]:
     return [flat[i : i + count] for i in range(0, len(flat), count)]
 
 
-def _key(unit: Unit, part: Part) -> str:
-    return f"{unit.name}/{part.name}"
-
-
-def _label(unit: Unit, part: Part, count: int) -> str:
-    return unit.name if count == 1 else f"{unit.name} {part.name}"
-
-
 def as_file_name(name: str) -> str:
-    """A name without characters that mean something to a file system."""
+    """Return a name without characters that mean something to a file system."""
     return "".join(c if c.isalnum() or c in "-_.=" else "_" for c in name)
-
-
-def _note(traces: Sequence[Trace]) -> str:
-    """The current metric (mean over runs that are alive) and the bytes sent per run."""
-    alive = [trace for trace in traces if not trace.failure]
-    if not alive:
-        return "broke off"
-    row = alive[0].rows[-1]
-    metric = next(name for name in ("accuracy", "average_precision", "loss", "train_loss") if name in row)
-    value = sum(trace.rows[-1][metric] for trace in alive) / len(alive)
-    size = (alive[0].costs.bytes_up + alive[0].costs.bytes_down) / 1e6
-    return f"{metric} {value:.4g}  {size:.2f} MB"
-
-
-@contextmanager
-def _interruptible() -> Iterator[threading.Event]:
-    """Ctrl-C and SIGTERM set a flag, looked at between rounds; a second one ends at once."""
-    flag = threading.Event()
-
-    def handler(number: int, frame: FrameType | None) -> None:
-        if flag.is_set():
-            raise KeyboardInterrupt
-        flag.set()
-        log.warning("stopping after this round (once more to stop at once)")
-
-    if threading.current_thread() is not threading.main_thread():
-        yield flag
-        return
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield flag
-    finally:
-        for number, previous in before.items():
-            signal.signal(number, previous)

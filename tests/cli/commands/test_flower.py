@@ -19,6 +19,7 @@ from cryptography import x509
 
 from fedcso.federation.deploy.deployment import Deployment, supernode_command
 from fedcso.federation.deploy.processes import Processes
+from fedcso.runs.config import RunConfig
 
 QUADRATIC = ["--problem", "nested_quadratic", "--algorithm", "FCSG-M", "--rounds", 2]
 
@@ -65,6 +66,44 @@ def test_a_mistake_is_told_before_anything_is_written(tmp_path, options, told):
     assert outcome.code == BAD_INPUT
     assert told in outcome.err
     assert not (tmp_path / "trial").exists()
+
+
+def test_an_estimator_that_every_site_would_refuse_is_refused_at_once(tmp_path):
+    table = ["--problem", "auprc", "--data", "sites", "--label", "y", "--sites", 2]
+    refused = {
+        "inner_batch = 5": ["--algorithm", "FCSG-M", "--estimator", "v_mlmc", "--inner-batch", 5],
+        "tracks the inner value": ["--algorithm", "Local-SCGD", "--estimator", "extrapolated", "--inner-batch", 4],
+    }
+    for told, options in refused.items():
+        for problem in (table, ["--problem", "nested_quadratic", "--sites", 2]):
+            outcome = call("flower", "init", tmp_path / "trial", *problem, *options)
+            assert outcome.code == BAD_INPUT
+            assert told in outcome.err
+            assert not (tmp_path / "trial").exists()
+
+
+OWN = """
+from dataclasses import dataclass
+from fedcso.algorithms import FCSG
+
+@dataclass(frozen=True)
+class Mine(FCSG):
+    friction: float = 0.5
+"""
+
+
+def test_a_method_of_ones_own_goes_into_the_app_and_is_found_there(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    method = ["--algorithm", "mine.py:Mine(learning_rate=0.2)", "--friction", 0.25]
+    assert call("flower", "init", "own", "--problem", "nested_quadratic", *method, "--sites", 3).code == FINE
+    deployment = Deployment.open(Path("own"))
+    assert (deployment.package / "own_method0.py").read_text() == OWN
+    monkeypatch.chdir("/")
+    config = RunConfig.from_flat(deployment.config(), deployment.package)
+    (algorithm,) = config.algorithms().values()
+    assert (algorithm.learning_rate, algorithm.friction) == (0.2, 0.25)
+    assert [method.text for method in config.methods] == ["own_method0.py:Mine(learning_rate=0.2)"]
 
 
 def test_folders_are_not_overwritten_and_must_be_federations(folder, tmp_path):
@@ -165,7 +204,7 @@ def test_only_processes_that_are_still_the_same_are_stopped(tmp_path):
 def test_without_flower_the_rest_works_and_the_message_says_how_to_get_it(tmp_path):
     hide = "import sys, importlib.util as u; find = u.find_spec\n"
     hide += "u.find_spec = lambda name, *rest: None if name == 'flwr' else find(name, *rest)\n"
-    hide += "sys.modules['flwr'] = None\nfrom fedcso.cli import main\n"
+    hide += "sys.modules['flwr'] = None\nfrom fedcso.cli.main import main\n"
     ends = {"['list']": FINE, "['flower', 'up', 'x']": BAD_INPUT, "['check-site', '--help']": FINE}
     for command, code in ends.items():
         outcome = subprocess.run(

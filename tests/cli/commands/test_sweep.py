@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 import yaml
 
-from fedcso.cli.commands import sweep
 from fedcso.runs import search
+from fedcso.runs.search import Range
 from tests.command_line import (
     BROKE_OFF,
     FINE,
@@ -29,20 +29,20 @@ GRID = ["--grid", "learning_rate=0.1,0.03,0.01", "--grid", "momentum=0.5,0.9"]
 TRIED = 6
 WATCHED = """
 import torch
-from fedcso import Task
+from fedcso import Judge, Task
 from fedcso.problems import NestedQuadratic
 
 class Watched(NestedQuadratic):
-    def exact(self, *_):
-        return None
+    exact = None
 
-    def evaluate(self, x, test):
-        with open("evaluated.txt", "a") as file:
-            print(test, *x.shape, file=file)
-        return {"loss": (x - 1).square().sum(-1) * (1 if test == "validation" else -1)}
+def evaluate(x, test):
+    with open("evaluated.txt", "a") as file:
+        print(test, *x.shape, file=file)
+    return {"loss": (x - 1).square().sum(-1) * (1 if test == "validation" else -1)}
 
 def task():
-    return Task(Watched(1), list(torch.ones(2, 1, dtype=torch.float64)), test="test", validation="validation")
+    clients = list(torch.ones(2, 1, dtype=torch.float64))
+    return Task(Watched(1), clients, test="test", validation="validation", judge=Judge(evaluate, broadcasts=True))
 """
 
 
@@ -114,6 +114,65 @@ def test_whole_numbers_and_schedules_may_be_tried(blank):
     assert len(read_csv(folder / "sweep.csv")) == 4
 
 
+def test_settings_that_are_words_may_be_tried(blank):
+    grid = ["--grid", "send_u=full,int8,every(2)", "learning_rate=0.1,0.03"]
+    folder = run("sweep", *QUADRATIC, "--algorithm", "FCSG-M", *grid, *SEEDS, out=blank)
+    table = read_csv(folder / "sweep.csv")
+    assert {(row["send_u"], row["learning_rate"]) for row in table} == {
+        (way, rate) for way in ("full", "int8", "every(2)") for rate in ("0.1", "0.03")
+    }
+    assert len({row["validation loss"] for row in table}) > 2
+    again = run("run", *QUADRATIC, "--config", folder / "chosen.yaml", out=blank / "run")
+    losses = [[row["loss"] for row in read_csv(path / "metrics.csv")] for path in (folder, again)]
+    assert losses[0] == losses[1]
+
+
+OWN = """
+from dataclasses import dataclass
+from fedcso.algorithms import FCSG
+
+@dataclass(frozen=True)
+class Mine(FCSG):
+    friction: float = 0.5
+    mode: str = "whole"
+
+    def step(self, state, oracle, batch, t):
+        x = state.shared["x"]
+        factor = {"whole": 1.0, "half": 0.5}[self.mode]
+        return type(state)({"x": oracle.move(x, oracle.grad(x, batch), factor * self.learning_rate * self.friction)})
+"""
+
+
+@pytest.fixture
+def own(blank):
+    (blank / "mine.py").write_text(OWN)
+    return ["--algorithm", "mine.py:Mine", "FCSG"]
+
+
+def test_own_methods_are_tried_with_others_their_own_settings_too(blank, own):
+    grid = ["--grid", "learning_rate=0.1,0.03;friction=0.25,1.0"]
+    folder = run("sweep", *QUADRATIC, *own, *grid, *SEEDS, out=blank / "runs")
+    table = read_csv(folder / "sweep.csv")
+    assert [row["algorithm"] for row in table] == ["mine.py:Mine"] * 4 + ["FCSG"] * 2
+    tried = {(row["learning_rate"], row["friction"]): row["validation loss"] for row in table}
+    for rate in ("0.1", "0.03"):  # without friction it is FCSG
+        assert float(tried[rate, "1"]) == pytest.approx(float(tried[rate, ""]), rel=1e-12)
+    assert len(list((folder / "checkpoints").glob("tune_mine*"))) == 1  # all of them were played together
+
+
+def test_words_of_an_own_method_are_tried_as_well(blank, own):
+    folder = run("sweep", *QUADRATIC, *own[:2], "--grid", "mode=whole,half", *SEEDS, out=blank / "runs")
+    losses = {row["mode"]: float(row["validation loss"]) for row in read_csv(folder / "sweep.csv")}
+    assert losses["whole"] < losses["half"]
+
+
+def test_an_own_setting_is_searched(blank, own, optuna):
+    search = ["--search", "friction=0.1:1.0", "--trials", "2"]
+    folder = run("sweep", *QUADRATIC, *own[:2], *search, *SEEDS, out=blank / "runs")
+    assert all(0.1 <= float(row["friction"]) <= 1 for row in read_csv(folder / "sweep.csv"))
+    assert all(trial.params.keys() == {"friction"} for trial in trials_of(optuna, folder / "optuna.db", own[1]))
+
+
 def test_test_data_are_used_for_the_chosen_setting_alone(blank):
     (blank / "watched.py").write_text(WATCHED)
     options = ["--algorithm", "FCSG", "--grid", "learning_rate=0.1,0.05,0.01", "--rounds", "2", "--seeds", "3"]
@@ -158,18 +217,11 @@ def test_giving_an_axis_twice_loses_no_value(blank):
         assert "learning_rate" in outcome.err
 
 
-def test_grid_points_are_all_combinations():
-    config = {"grid": ["learning_rate=0.1,0.2", "momentum=0.5"], "algorithm": ["FCSG", "FCSG-M(momentum=0.1)"]}
-    points = sweep.points(config)
-    assert [a.learning_rate for a in points["FCSG"]] == [0.1, 0.2]
-    assert [(a.learning_rate, a.momentum) for a in points["FCSG-M(momentum=0.1)"]] == [(0.1, 0.5), (0.2, 0.5)]
-
-
 # ------------------------------------------------------------------------------------------ search
 
 TRIALS = 5
-RANGE = ["learning_rate=0.001:0.1"]
-SEARCH = ["--search", *RANGE, "--trials", str(TRIALS), *SEEDS]
+RANGE = {"learning_rate": Range(0.001, 0.1)}
+SEARCH = ["--search", "learning_rate=0.001:0.1", "--trials", str(TRIALS), *SEEDS]
 
 
 @pytest.fixture

@@ -7,52 +7,29 @@ examples:
 
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import UnknownName
-from fedcso.datasets import CHARACTERS, DATASETS, DOWNLOADS, IMAGES, Characters, Examples, Images
+from fedcso.datasets import load_any
 from fedcso.datasets.fetch.places import DataMissing
 
 HELP = "get a dataset, or check that it is there and whole"
 
 
 def check(name: str) -> str:
-    """Load it, and say what is in it."""
-    if name in CHARACTERS:
-        return _characters(CHARACTERS[name]())
-    if name in DATASETS:
-        return _examples(DATASETS[name]())
-    if name in IMAGES:
-        return _images(IMAGES[name]())
-    raise UnknownName("dataset", name, [*DATASETS, *IMAGES, *CHARACTERS])
+    """Load a data set and return in words what is in it."""
+    return load_any(name).summary()
 
 
 def get(name: str) -> str:
-    """The same, after a download if it is not there and can be had."""
+    """Do the same, after a download if the data are missing and can be had."""
     try:
         return check(name)
-    except DataMissing:
-        if name not in DOWNLOADS:
+    except DataMissing as missing:
+        if missing.download is None:
             raise
-    DOWNLOADS[name]()
+        missing.download()
     return check(name)
 
 
 ACTIONS = {"get": get, "check": check}
-
-
-def _examples(data: Examples) -> str:
-    shape = "×".join(map(str, data.inputs.shape[1:]))
-    return f"{len(data.labels)} examples of {shape}, {len(set(data.labels.tolist()))} classes"
-
-
-def _images(data: Images) -> str:
-    shape = "×".join(map(str, data.train.inputs.shape[1:]))
-    sizes = ", ".join(f"{len(examples.labels)} {split}" for split, examples in data._asdict().items())
-    return f"pictures of {shape} ({sizes}), {len(set(data.train.labels.tolist()))} classes"
-
-
-def _characters(data: Characters) -> str:
-    classes = ", ".join(f"{len(images)} {split}" for split, images in data._asdict().items())
-    drawings, height, width = data.train.shape[1:]
-    return f"{sum(map(len, data))} classes ({classes}) with {drawings} drawings of {height}×{width} each"
 
 
 def main(arguments: list[str]) -> int:

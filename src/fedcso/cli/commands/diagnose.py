@@ -25,7 +25,7 @@ from fedcso.core.streams import START, stream
 from fedcso.core.task import Task, plan_defaults
 from fedcso.core.tree import Tree, named_leaves, unflatten_like
 from fedcso.reports.terminal import show
-from fedcso.runs.config import plan_of, task_of
+from fedcso.runs.config import RunConfig, option_names
 from fedcso.runs.execute import same_data
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.specs import make_task, task_maker
@@ -89,22 +89,21 @@ def _of_a_problem(parser: Parser, problem: str, arguments: list[str]) -> tuple[A
     parser.add_function_arguments(maker, as_group=True)
     options = parser.parse_args(arguments)
     values = options.as_dict()
-    own = Parser()
-    own.add_function_arguments(maker)
-    task = make_task(maker, {name: values[name] for name in own.known() if name in values}, problem)
+    names = option_names(problem)
+    task = make_task(maker, {name: value for name, value in values.items() if name in names}, problem)
     return options, task, Plan(local_steps=options.local_steps, outer_batch=options.outer_batch)
 
 
 def _of_a_run(folder: RunFolder) -> tuple[Task, Plan, Iterator[tuple[str, Tree]]]:
     """A run's task and plan, and its last models: of the first seed of each method."""
-    config = folder.config()
-    if "problem" not in config:
+    if "problem" not in folder.config():
         raise FedcsoError(f"{folder.path / 'config.yaml'} does not say which problem it is for")
     path = folder.path / "model-final.safetensors"
     if not path.is_file():
         raise FedcsoError(f"{folder.path} has no models yet; go on with: fedcso resume {folder.path}")
-    task = same_data(folder, task_of(config))
-    return task, plan_of(config), _models(path, task.problem)
+    config = RunConfig.of(folder)
+    task = same_data(folder, config.task())
+    return task, config.plan, _models(path, task.problem)
 
 
 def _models(path: Path, problem: Problem) -> Iterator[tuple[str, Tree]]:

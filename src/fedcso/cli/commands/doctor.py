@@ -12,7 +12,7 @@ import torch
 from fedcso.cli.commands.data import check
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
-from fedcso.datasets import CHARACTERS, DATASETS, IMAGES
+from fedcso.datasets import TABLES
 from fedcso.runs.folder import environment
 
 HELP = "versions, threads, device, data found"
@@ -23,7 +23,7 @@ EXTRAS = {"flower": ["flwr"], "parquet": ["pyarrow"], "sweep": ["optuna"], "trac
 def main(arguments: list[str]) -> int:
     """A list."""
     simple_parser("doctor", str(__doc__)).parse_args(arguments)
-    found = environment({}, {})
+    found = environment()
     for name, version in found["versions"].items():
         print(f"{name:14} {version}")
     print(f"{'commit':14} {found['commit'] or 'not run from a checkout'}")
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
         missing = [module for module in modules if importlib.util.find_spec(module) is None]
         state = "installed" if not missing else f"missing {', '.join(missing)}: pip install 'fedcso[{extra}]'"
         print(f"{'extra ' + extra:14} {state}")
-    for name in (*DATASETS, *IMAGES, *CHARACTERS):
+    for name in (name for table in TABLES for name in table):
         try:
             print(f"{'data ' + name:14} found, {check(name)}")
         except FedcsoError as error:

@@ -6,9 +6,7 @@ examples:
 """
 
 import inspect
-import sys
-from collections.abc import Callable, Mapping
-from importlib import import_module
+from collections.abc import Callable
 from typing import Any
 
 from fedcso import federation
@@ -16,7 +14,7 @@ from fedcso.algorithms import ALGORITHMS
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import UnknownName
 from fedcso.core.schedules import SCHEDULES
-from fedcso.datasets import CHARACTERS, DATASETS, IMAGES
+from fedcso.datasets import TABLES as DATASETS
 from fedcso.engines import ENGINES
 from fedcso.estimators import ESTIMATORS
 from fedcso.experiments import EXPERIMENTS
@@ -29,23 +27,19 @@ def _first_line(thing: Any) -> str:
     return (inspect.getdoc(thing) or "").partition("\n")[0]
 
 
-def _module_line(thing: Any) -> str:
-    return _first_line(sys.modules[thing.__module__])
+FLOWER = {"flower": _first_line(federation)}
+"""An engine, too, but not one that is chosen by its name: fedcso flower."""
 
-
-TABLES: dict[str, tuple[Mapping[str, Any], Callable[[Any], str]]] = {
-    "problems": (PROBLEMS, _first_line),
-    "algorithms": (ALGORITHMS, _first_line),
-    "datasets": (DATASETS | IMAGES | CHARACTERS, _module_line),
-    "experiments": (EXPERIMENTS, lambda experiment: experiment.title),
-    # Real sites are not an engine that is chosen by its name, but by: fedcso flower
-    "engines": (
-        {name: import_module(f"fedcso.engines.{name}") for name in ENGINES} | {"flower": federation},
-        _first_line,
-    ),
-    "estimators": (ESTIMATORS, lambda estimator: _first_line(estimator.losses)),
-    "schedules": (SCHEDULES, _first_line),
+TABLES: dict[str, Callable[[], dict[str, str]]] = {
+    "problems": lambda: {name: _first_line(maker) for name, maker in PROBLEMS.items()},
+    "algorithms": lambda: {name: _first_line(kind) for name, kind in ALGORITHMS.items()},
+    "datasets": lambda: {name: _first_line(table.file(name)) for table in DATASETS for name in table},
+    "experiments": lambda: {name: experiment.title for name, experiment in EXPERIMENTS.items()},
+    "engines": lambda: {name: _first_line(ENGINES.file(name)) for name in ENGINES} | FLOWER,
+    "estimators": lambda: {name: _first_line(estimator.losses) for name, estimator in ESTIMATORS.items()},
+    "schedules": lambda: {name: _first_line(kind) for name, kind in SCHEDULES.items()},
 }
+"""What each kind of thing is described by: its docstring's first line, or its file's."""
 
 
 def main(arguments: list[str]) -> int:
@@ -55,10 +49,10 @@ def main(arguments: list[str]) -> int:
     what = parser.parse_args(arguments).what
     if what and what not in TABLES:
         raise UnknownName("table", what, TABLES)
-    for title, (table, describe) in TABLES.items():
+    for title, table in TABLES.items():
         if what in (None, title):
             print(f"{title}:")
-            for name, thing in table.items():
-                print(f"  {name:20} {describe(thing)}")
+            for name, words in table().items():
+                print(f"  {name:20} {words}")
             print()
     return 0

@@ -12,7 +12,6 @@ examples:
 from pathlib import Path
 
 from fedcso.cli.parser import simple_parser
-from fedcso.core.errors import UnknownName
 from fedcso.experiments import EXPERIMENTS
 from fedcso.runs.folder import RunFolder
 
@@ -26,14 +25,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--quick", action="store_true", help="fewer rounds, seeds and settings")
     parser.add_argument("--out", default="runs", help="where run folders go")
     options = parser.parse_args(arguments)
-    if options.experiment not in EXPERIMENTS:
-        raise UnknownName("experiment", options.experiment, EXPERIMENTS)
-    experiment = EXPERIMENTS[options.experiment]
-    config = {"command": "reproduce", "experiment": options.experiment, "quick": options.quick}
-    config |= experiment.settings(quick=options.quick)
+    settings = EXPERIMENTS[options.experiment].settings(options.quick)
+    config = {"command": "reproduce", "experiment": options.experiment, "quick": options.quick} | settings.flat()
     return resume(RunFolder.create(Path(options.out), options.experiment, config, {}))
 
 
 def resume(folder: RunFolder) -> int:
     """Carry out what is left of it."""
-    return EXPERIMENTS[folder.config()["experiment"]].carry_out(folder)
+    EXPERIMENTS[folder.config()["experiment"]].resume(folder)
+    return 0

@@ -19,88 +19,74 @@ from fedcso.cli.options import read_options
 from fedcso.core.errors import FedcsoError
 from fedcso.core.task import Task
 from fedcso.engines import ranks
-from fedcso.engines.job import Job
-from fedcso.estimators import ESTIMATORS
 from fedcso.reports import outputs
 from fedcso.reports.terminal import conclude
 from fedcso.runs import launch
-from fedcso.runs.config import Config, methods_of, plan_of, study_of, task_of
+from fedcso.runs.config import RunConfig
 from fedcso.runs.execute import execute_study, same_data
 from fedcso.runs.folder import RunFolder
-from fedcso.runs.study import Unit
 
 HELP = "one or several methods on one problem, for several seeds"
 
 
 def main(arguments: list[str]) -> int:
-    """A new run."""
-    config = read_options("run", str(__doc__), arguments)
-    task = task_of(config)
-    _units(config, task)  # mistakes show before a folder is made
-    name = config.get("name") or Path(config["problem"].partition(":")[0]).stem
+    """Carry out a new run."""
+    config = RunConfig.from_flat(read_options("run", str(__doc__), arguments))
+    config.require_available()
+    task = config.task()
+    config.units(task)  # mistakes show before a folder is made
     for note in task.notes:
         print(f"note    {note}")
+    data = {"digest": task.digest(), "clients": len(task.clients)}
     folder = RunFolder.create(
-        Path(config["out"]), name, config, {"digest": task.digest(), "clients": len(task.clients)}
+        Path(config.out), config.title, {"command": "run"} | config.flat(), data, config.sources()
     )
-    if launch.needed(config["engine"]):
-        return launch.on_this_host(folder, config.get("ranks"), ["run", *arguments])
-    return _carry_out(folder, task)
+    if launch.needed(config.engine):
+        return launch.on_this_host(folder, config.ranks, ["run", *arguments])
+    return _carry_out(folder, config, task)
 
 
 def resume(folder: RunFolder, processes: int | None = None) -> int:
     """Carry out what is left of a run, where it has ranks by another number of them."""
-    config = folder.config()
+    config = RunConfig.of(folder)
     if processes is not None:
-        launch.require_over_ranks(config["engine"], processes)
-    if launch.needed(config["engine"]):
-        return launch.on_this_host(folder, processes or config.get("ranks"), ["resume", str(folder.path)])
-    return _carry_out(folder, same_data(folder, task_of(config)))
+        launch.require_over_ranks(config.engine, processes)
+    if launch.needed(config.engine):
+        return launch.on_this_host(folder, processes or config.ranks, ["resume", str(folder.path)])
+    return _carry_out(folder, config, same_data(folder, config.task()))
 
 
 def follow() -> int:
-    """On a rank that does not lead: do what the first one says, with the same settings and the same data."""
-    config, digest = json.loads(ranks.hear())
+    """On a rank that does not lead: do what the first one says, with the same settings, files and data."""
+    said = ranks.hear()
+    if not said:  # the first one has nothing to do, and says why
+        return 0
+    flat, told = json.loads(said)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the leader sees them, and says when to stop
-    task = task_of(config)
-    if task.digest() != digest:
-        raise FedcsoError(f"rank {ranks.rank()} has other data than the first (digest {task.digest()}, not {digest})")
-    study_of(config, _units(config, task), Path()).follow()
+    config = RunConfig.from_flat(flat)
+    task = config.task()
+    for what, ours in _digests(config, task).items():
+        if ours != told[what]:
+            raise FedcsoError(f"rank {ranks.rank()} has other {what} than the first (digest {ours}, not {told[what]})")
+    config.study(config.units(task), Path()).follow()
     return 0
 
 
-def _carry_out(folder: RunFolder, task: Task) -> int:
-    config = folder.config()
-    launch.require_ranks(config["engine"])
-    study = study_of(config, _units(config, task), folder.path)
-    seeds = config["seeds"]
+def _digests(config: RunConfig, task: Task) -> dict[str, str]:
+    """Return what all ranks must have alike."""
+    files = {f"{source.path}": source.fingerprint[:16] for source in config.sources()}
+    return {"data": task.digest()} | files
+
+
+def _carry_out(folder: RunFolder, config: RunConfig, task: Task) -> int:
+    launch.require_ranks(config.engine)
+    study = config.study(config.units(task), folder.path)
 
     def on_checkpoint() -> None:
-        outputs.write_metrics(folder, study.collect(), seeds, task)
+        outputs.write_metrics(folder, study.collect(), config.seeds, task)
 
-    ranks.tell(json.dumps([config, task.digest()]))
-    found = execute_study(folder, study, config["track"], on_checkpoint)
-    table = outputs.write_all(folder, found, seeds, task)
+    ranks.tell(json.dumps([config.flat(), _digests(config, task)]))
+    found = execute_study(folder, study, config.track, on_checkpoint)
+    table = outputs.write_all(folder, found, config.seeds, task)
     return conclude(folder, table, found)
-
-
-def _units(config: Config, task: Task) -> list[Unit]:
-    plan, estimator = plan_of(config), ESTIMATORS[config["estimator"]]
-    units = []
-    for name, (algorithm, codec) in methods_of(config).items():
-        Job(algorithm, task, plan, estimator=estimator, codec=codec)  # refuses what does not go together
-        units.append(
-            Unit(
-                name,
-                task,
-                plan,
-                [algorithm],
-                config["seeds"],
-                estimator=estimator,
-                engine=config["engine"],
-                device=config["device"],
-                codec=codec,
-            )
-        )
-    return units

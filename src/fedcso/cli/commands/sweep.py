@@ -5,13 +5,12 @@ search (needs the extra `sweep`: Optuna) keeps its study in the folder as SQLite
 `fedcso resume`. The chosen setting is then run on seeds of its own and judged on the test data.
 
 examples:
-  fedcso sweep invariant_logistic --algorithm FCSG-M --grid learning_rate=0.01,0.005 --grid momentum=0.1,0.5
+  fedcso sweep invariant_logistic --algorithm FCSG-M --grid learning_rate=0.01,0.005 momentum=0.1,0.5
   fedcso sweep nested_quadratic --algorithm FCSG FCSG-M --grid learning_rate=0.1,0.01 --metric loss
   fedcso sweep invariant_logistic --algorithm FCSG-M --search learning_rate=0.0001:0.1 --trials 20
 """
 
-import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,78 +18,39 @@ import yaml
 
 from fedcso.cli.options import read_options
 from fedcso.cli.parser import Parser
-from fedcso.core.algorithm import Algorithm
-from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName, require_count
+from fedcso.core.errors import FedcsoError, UnknownName, is_number
 from fedcso.core.metrics import HIGHER_IS_BETTER, evaluate, mean_and_interval
 from fedcso.core.streams import START, stream
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
-from fedcso.engines.job import Job
-from fedcso.estimators import ESTIMATORS
 from fedcso.reports import outputs, tables
 from fedcso.reports.terminal import conclude, show
-from fedcso.runs.config import (
-    HYPER,
-    Config,
-    algorithm_of,
-    as_list,
-    hyper_of,
-    methods_of,
-    plan_of,
-    seeds,
-    spec_of,
-    study_of,
-    task_of,
-)
 from fedcso.runs.execute import execute_study, same_data
 from fedcso.runs.folder import RunFolder
-from fedcso.runs.search import optimise, parse_range, require_optuna
-from fedcso.runs.specs import parse_values
-from fedcso.runs.study import Unit
+from fedcso.runs.search import require_optuna
+from fedcso.runs.specs import spell
+from fedcso.runs.study import Results, Unit
+from fedcso.runs.tuning import SweepConfig, Tried, try_grid, try_search
 
 HELP = "choose hyper-parameters on validation data: a grid or a search"
 
 
 def main(arguments: list[str]) -> int:
-    """A new sweep."""
-    config = read_options("sweep", str(__doc__), arguments, _options)
-    config |= {name: as_list(config[name]) for name in ("grid", "search")}
-    if bool(config["grid"]) == bool(config["search"]):
-        raise FedcsoError("say what to try: --grid NAME=VALUE,VALUE (one or several), or --search NAME=LOW:HIGH")
-    config["tuning_seeds"] = seeds(config["tuning_seeds"], "tuning_seeds")
-    task = task_of(config)
+    """Carry out a new sweep."""
+    config = SweepConfig.from_flat(read_options("sweep", str(__doc__), arguments, _options))
+    config.run.require_available()
+    task = config.run.task()
     _check(config, task)
-    folder = RunFolder.create(Path(config["out"]), config.get("name") or "sweep", config, {"digest": task.digest()})
-    return resume(folder, task)
+    settings = {"command": "sweep"} | config.flat()
+    data, sources = {"digest": task.digest()}, config.run.sources()
+    folder = RunFolder.create(Path(config.run.out), config.run.name or "sweep", settings, data, sources)
+    return _carry_out(folder, config, task)
 
 
-def _check(config: Config, task: Task) -> None:
-    """Mistakes show before a folder is made."""
-    require_count("trials", config["trials"])
-    tried = {spec: list(every) for spec, every in points(config).items()}
-    if config["search"]:
-        require_optuna()
-        tried = {spec: every + _corners(config, spec) for spec, every in tried.items()}
-    plan = plan_of(config)
-    for spec, (_, codec) in methods_of(config).items():
-        for algorithm in tried[spec]:
-            # Refuses what does not go together.
-            Job(algorithm, task, plan, estimator=ESTIMATORS[config["estimator"]], codec=codec)
-    x = task.problem.init(stream(0, START, 0))
-    weights = [1.0] * len(task.clients)
-    (metrics,) = evaluate(task.for_tuning(), [x], weights)
-    if not metrics:
-        raise FedcsoError(f"the problem {config['problem']!r} has no validation data to choose by")
-    metric_of([*metrics, "train_loss"], config)
-
-
-def _corners(config: Config, spec: str) -> list[Algorithm]:
-    """A method at the low and at the high ends of the ranges that are searched."""
-    ranges = dict(parse_range(text) for text in config["search"])
-    own = {name: bounds for name, bounds in ranges.items() if name in hyper_of(spec)}
-    if not own:
-        raise InvalidValue("search", config["search"], f"ranges for hyper-parameters of {spec}")
-    return [algorithm_of(config, spec, {name: bounds[end] for name, bounds in own.items()}) for end in (0, 1)]
+def resume(folder: RunFolder) -> int:
+    """Carry out what is left of a sweep."""
+    config = SweepConfig.of(folder)
+    return _carry_out(folder, config, same_data(folder, config.run.task()))
 
 
 def _options(parser: Parser) -> None:
@@ -104,133 +64,82 @@ def _options(parser: Parser) -> None:
     )
 
 
-def points(config: Config) -> dict[str, list[Algorithm]]:
-    """By method, the settings of the grid; a method is tried with those of the values that it has."""
-    axes: dict[str, list[Any]] = {}
-    for text in config["grid"]:
-        name, equals, values = text.partition("=")
-        if name not in HYPER:
-            raise UnknownName("hyper-parameter", name, HYPER)
-        if not equals:
-            raise InvalidValue("grid", text, "NAME=VALUE,VALUE")
-        axes.setdefault(name, []).extend(parse_values(name, values))
-    every: dict[str, list[Algorithm]] = {}
-    for spec in config["algorithm"]:
-        own = [name for name in axes if name in hyper_of(spec)]
-        combinations = itertools.product(*(axes[name] for name in own))
-        every[spec] = [algorithm_of(config, spec, dict(zip(own, values, strict=True))) for values in combinations]
-    unused = [name for name in axes if not any(name in hyper_of(spec) for spec in every)]
-    if unused:
-        raise InvalidValue("grid", unused[0], f"a hyper-parameter of {', '.join(every)}")
-    return every
+def _check(config: SweepConfig, task: Task) -> None:
+    """Raise mistakes before a folder is made."""
+    if config.search:
+        require_optuna()
+    for spec in config.run.methods:
+        for algorithm, codec in (p.method for p in (config.corners if config.search else config.points)(spec)):
+            config.run.unit(spec.text, task, [algorithm], config.tuning_seeds, codec)
+    x = task.problem.init(stream(0, START, 0))
+    weights = [1.0] * len(task.clients)
+    (metrics,) = evaluate(task.for_tuning(), [x], weights)
+    if not metrics:
+        raise FedcsoError(f"the problem {config.run.problem!r} has no validation data to choose by")
+    metric_of([*metrics, "train_loss"], config.metric)
 
 
-def resume(folder: RunFolder, task: Task | None = None) -> int:
-    """Carry out what is left of a sweep."""
-    config = folder.config()
-    task = task or same_data(folder, task_of(config))
-    tried = _search(folder, config, task) if config["search"] else _grid(folder, config, task)
-    chosen: dict[str, Algorithm] = {}
-    table = []
-    for name, outcomes in tried.items():
-        ranked = sorted(outcomes, key=lambda outcome: outcome[1], reverse=True)
-        chosen[name] = ranked[0][0]
-        table += [_row(name, algorithm, traces, config) for algorithm, _, traces in ranked]
+def _carry_out(folder: RunFolder, config: SweepConfig, task: Task) -> int:
+    tried = _try(folder, config, task)
+    ranked = {name: sorted(some, key=lambda one: one.score, reverse=True) for name, some in tried.items()}
+    table = [_row(name, one, config.metric) for name, some in ranked.items() for one in some]
     folder.write("sweep.csv", tables.as_csv(tables.flat(table)))
     show(table, title="validation, best first")
-    codecs = {name: codec for name, (_, codec) in methods_of(config).items()}
-    best = {name: spec_of(name, algorithm, codecs[name]) for name, algorithm in chosen.items()}
-    folder.write("chosen.yaml", yaml.safe_dump({"algorithm": list(best.values())}, allow_unicode=True))
-    final = [_unit(config, task, best[name], name, [one], config["seeds"]) for name, one in chosen.items()]
-    found = execute_study(folder, study_of(config, final, folder.path), config["track"])
-    summary = outputs.write_all(folder, found, config["seeds"], task)
+    chosen = [(spec, ranked[spec.text][0].point.method) for spec in config.run.methods]
+    best = {spec.spell(method): method for spec, method in chosen}
+    folder.write("chosen.yaml", yaml.safe_dump({"algorithm": list(best)}, allow_unicode=True))
+    final = [config.run.unit(name, task, [one], config.run.seeds, codec) for name, (one, codec) in best.items()]
+    found = _execute(folder, config, final)
+    summary = outputs.write_all(folder, found, config.run.seeds, task)
     print("test data, chosen settings:")
     return conclude(folder, summary, found)
 
 
-Outcome = tuple[Algorithm, float, list[Trace]]
-"""A setting, its score (higher is better) and its tuning runs."""
+def _try(folder: RunFolder, config: SweepConfig, task: Task) -> dict[str, list[Tried]]:
+    def execute(units: Sequence[Unit]) -> Results:
+        return _execute(folder, config, units)
+
+    def scored(traces: Sequence[Trace]) -> float:
+        return score(traces, config.metric)
+
+    if config.search:
+        return try_search(config, task.for_tuning(), folder.path / "optuna.db", execute, scored)
+    return try_grid(config, task.for_tuning(), execute, scored)
 
 
-def _grid(folder: RunFolder, config: Config, task: Task) -> dict[str, list[Outcome]]:
-    units = [
-        _unit(config, task.for_tuning(), f"tune {name} {number}", name, group, config["tuning_seeds"])
-        for name, every in points(config).items()
-        for number, group in enumerate(_stackable(every))
-    ]
-    found = execute_study(folder, study_of(config, units, folder.path), config["track"])
-    tried: dict[str, list[Outcome]] = {}
-    for unit in units:
-        name = unit.name.split(" ", 1)[1].rsplit(" ", 1)[0]
-        for algorithm, traces in zip(unit.algorithms, found[unit.name], strict=True):
-            tried.setdefault(name, []).append((algorithm, score(traces, config), traces))
-    return tried
+def _execute(folder: RunFolder, config: SweepConfig, units: Sequence[Unit]) -> Results:
+    return execute_study(folder, config.run.study(units, folder.path), config.run.track)
 
 
-def _stackable(every: list[Algorithm]) -> list[list[Algorithm]]:
-    """Settings that differ in real numbers alone belong together; whole numbers can't be stacked."""
-    groups: dict[str, list[Algorithm]] = {}
-    for algorithm in every:
-        fixed = {k: v for k, v in vars(algorithm).items() if not isinstance(v, float) and not callable(v)}
-        groups.setdefault(repr(fixed), []).append(algorithm)
-    return list(groups.values())
-
-
-def _search(folder: RunFolder, config: Config, task: Task) -> dict[str, list[Outcome]]:
-    """Optuna's suggestions, one run after the other, for each method with the same number of trials."""
-    tried: dict[str, list[Outcome]] = {}
-    for spec in config["algorithm"]:
-
-        def attempt(number: int, values: dict[str, float], spec: str = spec) -> float:
-            algorithm = algorithm_of(config, spec, values)
-            name = f"trial {number} {spec}"
-            unit = _unit(config, task.for_tuning(), name, spec, [algorithm], config["tuning_seeds"])
-            study = study_of(config, [unit], folder.path)
-            traces = execute_study(folder, study, config["track"])[unit.name][0]
-            value = score(traces, config)
-            tried.setdefault(spec, []).append((algorithm, value, traces))
-            return value
-
-        own = [text for text in config["search"] if parse_range(text)[0] in hyper_of(spec)]
-        optimise(folder.path / "optuna.db", spec, own, config["trials"], attempt)
-    return tried
-
-
-def score(traces: list[Trace], config: Config) -> float:
+def score(traces: Sequence[Trace], wanted: str | None) -> float:
     """The deciding metric at the end of the runs, mean over seeds, signed so that higher is better."""
     if any(trace.failure for trace in traces):
         return float("-inf")
-    metric = metric_of(traces[0].rows[-1], config)
+    metric = metric_of(traces[0].rows[-1], wanted)
     mean, _ = mean_and_interval([trace.rows[-1][metric] for trace in traces])
     return mean if metric in HIGHER_IS_BETTER else -mean
 
 
-def metric_of(names: Iterable[str], config: Config) -> str:
+def metric_of(names: Iterable[str], wanted: str | None) -> str:
     """The metric that decides, among those that there are."""
     there = tables.metric_names([dict.fromkeys(names)])
-    metric = config.get("metric") or there[0]
+    metric = wanted or there[0]
     if metric not in there:
         raise UnknownName("metric", metric, there)
-    return str(metric)
+    return metric
 
 
-def _row(name: str, algorithm: Algorithm, traces: list[Trace], config: Config) -> dict[str, Any]:
-    metric = metric_of(traces[0].rows[-1], config)
-    broken = [trace for trace in traces if trace.failure]
-    value = tables.Estimate(*mean_and_interval([trace.rows[-1][metric] for trace in traces]))
-    options = {key: str(value) if callable(value) else f"{value:g}" for key, value in vars(algorithm).items()}
+def _row(name: str, tried: Tried, wanted: str | None) -> dict[str, Any]:
+    metric = metric_of(tried.traces[0].rows[-1], wanted)
+    broken = [trace for trace in tried.traces if trace.failure]
+    value = tables.Estimate(*mean_and_interval([trace.rows[-1][metric] for trace in tried.traces]))
+    settings = tried.point.method.settings | dict(tried.point.values)
+    options = {key: _shown(value) for key, value in settings.items()}
     return {"algorithm": name, **options, f"validation {metric}": "broke off" if broken else value}
 
 
-def _unit(config: Config, task: Task, name: str, spec: str, algorithms: list[Algorithm], seeds: list[int]) -> Unit:
-    return Unit(
-        name,
-        task,
-        plan_of(config),
-        algorithms,
-        seeds,
-        ESTIMATORS[config["estimator"]],
-        config["engine"],
-        config["device"],
-        methods_of(config)[spec].codec,
-    )
+def _shown(value: Any) -> str:
+    """Return a setting as it stands in the table."""
+    if is_number(value):
+        return f"{value:g}"
+    return value if isinstance(value, str) else spell(value)

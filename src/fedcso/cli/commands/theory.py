@@ -21,6 +21,7 @@ from fedcso.core.streams import START, stream
 from fedcso.core.task import Task
 from fedcso.reports.tables import Estimate
 from fedcso.reports.terminal import show
+from fedcso.runs.config import option_names
 from fedcso.runs.specs import make_task, spell, task_maker
 from fedcso.theory.estimate import Estimated, constants_of
 from fedcso.theory.prescribe import SINGLE_MACHINE, THEOREMS, Setting, algorithm_of, bound, prescribe
@@ -83,9 +84,8 @@ def _add_options(parser: Parser) -> None:
 
 def _options_of(problem: str, values: dict[str, Any]) -> dict[str, Any]:
     """The problem's own options."""
-    parser = Parser()
-    parser.add_function_arguments(task_maker(problem))
-    return {name: values[name] for name in parser.known() if name in values}
+    names = option_names(problem)
+    return {name: value for name, value in values.items() if name in names}
 
 
 def _task(problem: str, values: dict[str, Any]) -> Task:

@@ -1,13 +1,21 @@
 """Where data are looked for and kept on this machine."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from fedcso.core.errors import FedcsoError
 
 
 class DataMissing(FedcsoError):
-    """Data are in none of the places; the message says which files to put where."""
+    """Data are in none of the places; the message says which files to put where.
+
+    `download` fetches them, where they can be had.
+    """
+
+    def __init__(self, message: str, download: Callable[[], None] | None = None):
+        self.download = download
+        super().__init__(message)
 
 
 def cache_folder() -> Path:

@@ -54,7 +54,7 @@ def load_sites(
     """Sites with rare positives.
 
     Args:
-        data: digits, breast_cancer, mnist or cifar10; or your own .csv, .parquet or .npz file, or a folder of them
+        data: a name (see: fedcso list datasets), your own .csv, .parquet or .npz file, or a folder of such files
         label: of your own data, the column that says which rows are positive
         site: of your own data, the column that says where a row belongs; without it every file is a site
         positive: the labels that count as positive, separated by commas; 5,6,7,8,9 where there are ten classes

@@ -1,14 +1,17 @@
 """Write a Flower app into a folder: the code that sites run, its settings, and instructions for all participants."""
 
 import shutil
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from fedcso.core import atomic
 from fedcso.core.errors import FedcsoError
+from fedcso.federation.options import Federation
+from fedcso.runs.config import RunConfig
+from fedcso.runs.methods import MethodSpec
 
 PACKAGE = "federated"
 TEMPLATES = {
@@ -22,17 +25,29 @@ TEMPLATES = {
 """Templates by the path of the file that is written from each."""
 
 
-def write_app(folder: Path, config: dict[str, Any], sites: list[str]) -> None:
+NOT_HERE = ("engine", "ranks", "track", "name", "checkpoint_rounds", "checkpoint_seconds")
+"""Settings of a run that mean nothing over real sites."""
+
+
+def write_app(folder: Path, config: RunConfig, federation: Federation) -> None:
     """Fill the folder, which must be new or empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise FedcsoError(f"{folder} already exists and is not empty; name a new or empty folder")
     package = folder / "app" / PACKAGE
     package.mkdir(parents=True, exist_ok=True)
-    config = config | {"problem": _brought_along(config["problem"], package), "out": str(folder.resolve() / "runs")}
-    atomic.write(package / "config.yaml", yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+    config = replace(
+        config,
+        problem=_brought_along(config.problem, "own_problem", package),
+        methods=tuple(_method_brought_along(method, n, package) for n, method in enumerate(config.methods)),
+        out=str(folder.resolve() / "runs"),
+    )
+    settings = {"command": "flower"} | config.flat() | federation.flat()
+    settings = {name: value for name, value in settings.items() if name not in NOT_HERE}
+    atomic.write(package / "config.yaml", yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
+    sites = federation.names
     words = {
-        "PROBLEM": str(config["problem"]),
-        "ALGORITHM": ", ".join(config["algorithm"]),
+        "PROBLEM": config.problem,
+        "ALGORITHM": ", ".join(method.text for method in config.methods),
         "FOLDER": str(folder),
         "SITES": ", ".join(sites),
         "FIRST": sites[0],
@@ -45,10 +60,15 @@ def write_app(folder: Path, config: dict[str, Any], sites: list[str]) -> None:
         atomic.write(folder / target, text)
 
 
-def _brought_along(problem: str, package: Path) -> str:
-    """A problem in a file of one's own goes into the app."""
-    where, _, attribute = problem.rpartition(":")
+def _brought_along(name: str, file: str, package: Path) -> str:
+    """Copy what is named `path.py:name` into the app, and return its name there."""
+    where, _, attribute = name.rpartition(":")
     if not where.endswith(".py"):
-        return problem
-    shutil.copy(where, package / "own_problem.py")
-    return f"own_problem.py:{attribute}"
+        return name
+    shutil.copy(where, package / f"{file}.py")
+    return f"{file}.py:{attribute}"
+
+
+def _method_brought_along(method: MethodSpec, number: int, package: Path) -> MethodSpec:
+    name = _brought_along(method.name, f"own_method{number}", package)
+    return replace(method, text=method.text.replace(method.name, name, 1))

@@ -21,6 +21,7 @@ from typing import Any
 from fedcso.core import atomic
 from fedcso.core.errors import FedcsoError
 from fedcso.federation.deploy import supervise
+from fedcso.federation.deploy.app import PACKAGE
 from fedcso.federation.deploy.keys import LOOPBACK, make_authority, make_server_certificate, make_site_key
 from fedcso.federation.deploy.processes import Processes, free_port
 from fedcso.federation.deploy.watchdog import listens
@@ -54,6 +55,11 @@ class Deployment:
         return self.folder / "app"
 
     @property
+    def package(self) -> Path:
+        """The files of the app that sites run: settings, and a user's own."""
+        return self.app / PACKAGE
+
+    @property
     def keys(self) -> Path:
         """Certificates and keys."""
         return self.folder / "keys"
@@ -65,7 +71,7 @@ class Deployment:
 
     def config(self) -> dict[str, Any]:
         """The settings of runs."""
-        return read_yaml(self.app / "federated" / "config.yaml", "settings")
+        return read_yaml(self.package / "config.yaml", "settings")
 
     def make_keys(self, sites: Sequence[str], hosts: Sequence[str] = ()) -> None:
         """Create what is missing: the authority, the coordinator's certificate, and a key for each site.

@@ -7,35 +7,34 @@ examples:
 options are those of `fedcso run` (see fedcso run auprc --help) and:
 """
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from fedcso.cli.options import read_options
 from fedcso.cli.parser import Parser, UsageError
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.datasets.tables.agree import ELSEWHERE
-from fedcso.engines.job import Job
+from fedcso.engines.work import require_compatible
+from fedcso.estimators import ESTIMATORS
 from fedcso.federation.deploy.app import write_app
-from fedcso.federation.options import OPTIONS, Federation
-from fedcso.runs.config import methods_of, plan_of, task_of
-from fedcso.runs.specs import task_maker
+from fedcso.federation.options import Federation
+from fedcso.runs.config import RunConfig, option_names
 
 USAGE = "fedcso flower init FOLDER --problem PROBLEM"
-
-NOT_HERE = ("engine", "ranks", "track", "name", "checkpoint_rounds", "checkpoint_seconds")
-"""Options of `fedcso run` that mean nothing over real sites."""
 
 
 def main(arguments: list[str]) -> int:
     """Check everything, then write."""
     folder, rest = _folder(arguments)
-    config = read_options("flower", str(__doc__), rest, _add_options, USAGE)
-    config = {name: value for name, value in config.items() if name not in NOT_HERE}
-    federation = Federation(**{name: config[name] for name in OPTIONS})
-    federation.check(plan_of(config))
-    if config.get("data") != ELSEWHERE:
+    settings = read_options("flower", str(__doc__), rest, _add_options, USAGE)
+    config, federation = RunConfig.from_flat(settings), Federation.from_flat(settings)
+    config.require_available()
+    federation.check(config.plan)
+    for algorithm, _ in config.built().values():
+        require_compatible(algorithm, ESTIMATORS[config.estimator], config.plan)
+    if config.problem_options.get("data") != ELSEWHERE:
         config = _dealt(config, len(federation.names))
-    write_app(folder, config, federation.names)
+    write_app(folder, config, federation)
     print(f"written  {folder}: README.md for the coordinator, SITE.md for a site")
     print(f"try it   fedcso flower up {folder} && fedcso flower run {folder}; fedcso flower down {folder}")
     return 0
@@ -61,17 +60,15 @@ def _folder(arguments: list[str]) -> tuple[Path, list[str]]:
     raise UsageError("problem: say which, as in: fedcso flower init trial --problem auprc (fedcso list problems)")
 
 
-def _dealt(config: dict[str, Any], sites: int) -> dict[str, Any]:
+def _dealt(config: RunConfig, sites: int) -> RunConfig:
     """For data that every site can make: as many clients as sites, and everything goes together."""
-    parser = Parser()
-    parser.add_function_arguments(task_maker(config["problem"]))
-    if "clients" in parser.known():
-        config = config | {"clients": sites}
-    task = task_of(config)
+    if "clients" in option_names(config.problem):
+        config = replace(config, problem_options={**config.problem_options, "clients": sites})
+    task = config.task()
     if len(task.clients) != sites:
         raise InvalidValue("sites", sites, f"as many as the problem has clients, {len(task.clients)}")
-    for algorithm, codec in methods_of(config).values():
+    for algorithm, _ in config.built().values():
         if algorithm.stacks is False and not algorithm.durable:
             raise FedcsoError(f"{type(algorithm).__name__} is not carried out over real sites")
-        Job(algorithm, task, plan_of(config), codec=codec)
+    config.units(task)  # refuses what does not go together
     return config

@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--coordinator_only", action="store_true", help="no keys for sites, which make their own")
     options = parser.parse_args(arguments)
     deployment = Deployment.open(Path(options.folder))
-    names = Federation(sites=deployment.config()["sites"], min_sites=1).names
+    names = Federation.from_flat(deployment.config()).names
     sites = [] if options.coordinator_only else names
     deployment.make_keys(sites, [host.strip() for host in options.host.split(",") if host.strip()])
     print(f"everyone gets     {deployment.keys / 'ca.crt'}")

@@ -16,11 +16,13 @@ from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
 from fedcso.federation.deploy.deployment import CONNECTION, Deployment
 from fedcso.federation.journal import FILE
+from fedcso.federation.options import Federation
 from fedcso.reports.recorded import table_in
 from fedcso.reports.terminal import FAILED
+from fedcso.runs.callbacks import Interrupted
+from fedcso.runs.config import RunConfig
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.progress import Display, display
-from fedcso.runs.study import Interrupted
 
 HELP = "run a federation's app and follow it"
 
@@ -36,11 +38,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("folder", help="the federation's folder")
     deployment = Deployment.open(Path(parser.parse_args(arguments).folder))
     deployment.address()  # refuses a federation that was never up
-    config = deployment.config()
-    sites = str(config["sites"])
-    name = Path(str(config["problem"]).partition(":")[0]).stem
-    data = {"sites": sites, "federation": str(deployment.folder)}
-    return follow(deployment, RunFolder.create(Path(config["out"]), name, config, data))
+    settings = deployment.config()
+    config = RunConfig.from_flat(settings, deployment.package)
+    data = {"sites": Federation.from_flat(settings).sites, "federation": str(deployment.folder)}
+    return follow(deployment, RunFolder.create(Path(config.out), config.title, settings, data, config.sources()))
 
 
 def resume(folder: RunFolder) -> int:
@@ -48,6 +49,7 @@ def resume(folder: RunFolder) -> int:
     place = folder.environment()["data"].get("federation")
     if not place:
         raise FedcsoError(f"{folder.path} does not say which federation it belongs to")
+    folder.require_same_sources()
     return follow(Deployment.open(Path(place)), folder)
 
 

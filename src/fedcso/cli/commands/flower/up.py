@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--insecure", action="store_true", help="no TLS and no keys, on loopback only")
     options = parser.parse_args(arguments)
     deployment = Deployment.open(Path(options.folder))
-    names = Federation(sites=deployment.config()["sites"], min_sites=1).names
+    names = Federation.from_flat(deployment.config()).names
     count = len(names) if options.sites is None else options.sites
     require("sites", count, lambda n: 0 <= n <= len(names), f"at most the {len(names)} of the settings")
     running = deployment.processes.alive()

@@ -1,0 +1,186 @@
+"""Choosing hyper-parameters: what is to be tried of each method, by a grid or by a search, and what came of it."""
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName, require_count
+from fedcso.core.task import Task
+from fedcso.core.trace import Trace
+from fedcso.runs import launch
+from fedcso.runs.config import Flat, RunConfig, as_list, parse_seeds
+from fedcso.runs.folder import RunFolder
+from fedcso.runs.methods import SEND_U, Method, MethodSpec, owners
+from fedcso.runs.search import Range, optimise
+from fedcso.runs.study import Results, Unit
+
+
+class Point(NamedTuple):
+    """One setting of a method, and what is special about it."""
+
+    method: Method
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class SweepConfig:
+    """All that a sweep depends on: a run, and what is tried to choose its settings."""
+
+    run: RunConfig
+    grid: Mapping[str, str] = field(default_factory=dict)
+    """By hyper-parameter the values to try, separated by commas."""
+    search: Mapping[str, Range] = field(default_factory=dict)
+    """By hyper-parameter the range to search."""
+    trials: int = 20
+    """How many points a search tries."""
+    metric: str | None = None
+    """What decides, on validation data; the first there is if not given."""
+    tuning_seeds: tuple[int, ...] = (1000, 1001, 1002)
+
+    def __post_init__(self) -> None:
+        if bool(self.grid) == bool(self.search):
+            raise FedcsoError("say what to try: --grid NAME=VALUE,VALUE (one or several), or --search NAME=LOW:HIGH")
+        require_count("trials", self.trials)
+        if launch.over_ranks(self.run.engine):
+            raise InvalidValue("engine", self.run.engine, "another for a sweep, whose runs are many and short")
+        methods = ", ".join(spec.text for spec in self.run.methods)
+        known = [*owners(self.run.methods), SEND_U]
+        for option, names in {"grid": self.grid, "search": self.search}.items():
+            for name in names:
+                if name not in known:
+                    raise UnknownName("hyper-parameter", name, known)
+                if not any(name in self.parameters(spec) for spec in self.run.methods):
+                    raise InvalidValue(option, name, f"a hyper-parameter of {methods}")
+        for spec in self.run.methods:
+            if self.search and not self.ranges(spec):
+                raise InvalidValue("search", list(self.search), f"ranges for hyper-parameters of {spec.text}")
+
+    @classmethod
+    def from_flat(cls, values: Flat) -> "SweepConfig":
+        """Read a flat configuration."""
+        grid: dict[str, str] = {}
+        for name, text in _assignments("grid", values, "NAME=VALUE,VALUE"):
+            grid[name] = f"{grid[name]},{text}" if name in grid else text
+        return cls(
+            RunConfig.from_flat(values),
+            grid,
+            {name: Range.parse(name, text) for name, text in _assignments("search", values, "NAME=LOW:HIGH")},
+            values.get("trials", 20),
+            values.get("metric"),
+            tuple(parse_seeds(values.get("tuning_seeds", [1000, 1001, 1002]), "tuning_seeds")),
+        )
+
+    @classmethod
+    def of(cls, folder: RunFolder) -> "SweepConfig":
+        """Read the configuration of a run folder; raise if the user's own files have changed since it was begun."""
+        folder.require_same_sources()
+        return cls.from_flat(folder.config())
+
+    def flat(self) -> Flat:
+        """Return the same on one level."""
+        values = self.run.flat() | {
+            "grid": [f"{name}={text}" for name, text in self.grid.items()],
+            "search": [f"{name}={ends}" for name, ends in self.search.items()],
+            "trials": self.trials,
+            "metric": self.metric,
+            "tuning_seeds": list(self.tuning_seeds),
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+    def parameters(self, spec: MethodSpec) -> list[str]:
+        """Return what can be tried of a method."""
+        return spec.parameters(self.run.hyper_parameters)
+
+    def points(self, spec: MethodSpec) -> list[Point]:
+        """Return the settings of the grid; a method is tried with those of the values that it has."""
+        own = self.parameters(spec)
+        axes = {name: spec.parse_several(name, text) for name, text in self.grid.items() if name in own}
+        combinations = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+        return [self.point(spec, values) for values in combinations]
+
+    def ranges(self, spec: MethodSpec) -> dict[str, Range]:
+        """Return what is searched of a method."""
+        own = self.parameters(spec)
+        return {name: ends for name, ends in self.search.items() if name in own}
+
+    def corners(self, spec: MethodSpec) -> list[Point]:
+        """Return a method at the low ends and at the high ends of what is searched of it."""
+        ranges = self.ranges(spec)
+        low, high = ({name: ends[end] for name, ends in ranges.items()} for end in (0, 1))
+        return [self.point(spec, low), self.point(spec, high)]
+
+    def point(self, spec: MethodSpec, values: Mapping[str, Any]) -> Point:
+        """Return a method with some of its settings replaced."""
+        return Point(spec.build(self.run.hyper_parameters, values), values)
+
+
+class Tried(NamedTuple):
+    """A setting, its tuning runs and their score (higher is better)."""
+
+    point: Point
+    traces: list[Trace]
+    score: float
+
+
+Execute = Callable[[Sequence[Unit]], Results]
+Score = Callable[[Sequence[Trace]], float]
+
+
+def try_grid(config: SweepConfig, task: Task, execute: Execute, score: Score) -> dict[str, list[Tried]]:
+    """Try every point of the grid and return, by method, what came of it."""
+    groups: list[list[Point]] = []
+    units: list[Unit] = []
+    for spec in config.run.methods:
+        for number, group in enumerate(stackable(config.points(spec))):
+            name, codec = f"tune {spec.text} {number}", group[0].method.codec
+            algorithms = [point.method.algorithm for point in group]
+            units.append(config.run.unit(name, task, algorithms, config.tuning_seeds, codec, method=spec.text))
+            groups.append(group)
+    found = execute(units)
+    tried: dict[str, list[Tried]] = {}
+    for unit, group in zip(units, groups, strict=True):
+        for point, traces in zip(group, found[unit.name], strict=True):
+            tried.setdefault(str(unit.labels["method"]), []).append(Tried(point, traces, score(traces)))
+    return tried
+
+
+def try_search(
+    config: SweepConfig, task: Task, database: Path, execute: Execute, score: Score
+) -> dict[str, list[Tried]]:
+    """Try what Optuna suggests, one point after the other, as many for each method; its study is a file."""
+    tried: dict[str, list[Tried]] = {}
+    for spec in config.run.methods:
+
+        def attempt(number: int, values: dict[str, float], spec: MethodSpec = spec) -> float:
+            point = config.point(spec, values)
+            algorithm, codec = point.method
+            unit = config.run.unit(f"trial {number} {spec.text}", task, [algorithm], config.tuning_seeds, codec)
+            traces = execute([unit])[unit.name][0]
+            tried.setdefault(spec.text, []).append(Tried(point, traces, score(traces)))
+            return tried[spec.text][-1].score
+
+        optimise(database, spec.text, config.ranges(spec), config.trials, attempt)
+    return tried
+
+
+def stackable(points: Iterable[Point]) -> list[list[Point]]:
+    """Group settings that differ in real numbers alone; others can't be played together."""
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        settings = vars(point.method.algorithm)
+        fixed = {k: v for k, v in settings.items() if not isinstance(v, float) and not callable(v)}
+        groups.setdefault(repr((fixed, point.method.codec)), []).append(point)
+    return list(groups.values())
+
+
+def _assignments(option: str, values: Flat, form: str) -> list[tuple[str, str]]:
+    """Return the names and values in an option such as `--grid a=1,2 b=3,4`, which may also be `'a=1,2; b=3,4'`."""
+    found = []
+    for text in (part.strip() for given in as_list(values.get(option) or []) for part in given.split(";")):
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InvalidValue(option, text, form)
+        found.append((name.strip(), value.strip()))
+    return found
