@@ -15,6 +15,7 @@ from matplotlib.ticker import NullFormatter
 
 from fedcso.algorithms import FCSG, AccFCSGM
 from fedcso.core.algorithm import Algorithm
+from fedcso.core.metrics import GRADIENT_NORM
 from fedcso.core.plan import Plan
 from fedcso.core.streams import stream
 from fedcso.core.task import Task
@@ -24,7 +25,7 @@ from fedcso.experiments.reproduction import About, Picture, Statement, conclude
 from fedcso.problems import PROBLEMS
 from fedcso.reports import figures
 from fedcso.reports.looks import look
-from fedcso.reports.tables import TITLES, as_csv, metric_rows
+from fedcso.reports.tables import as_csv, metric_rows
 from fedcso.runs.config import Config, study_of
 from fedcso.runs.execute import execute_study
 from fedcso.runs.folder import RunFolder
@@ -109,7 +110,7 @@ def error(traces: Sequence[Trace], clients: int) -> Error:
     """Evaluation by evaluation."""
     rows = list(zip(*(trace.rows for trace in traces), strict=False))
     samples = [fmean(row["inner_samples"] for row in some) / clients for some in rows]
-    return Error(samples, [fmean(row["gradient_norm"] for row in some) for some in rows])
+    return Error(samples, [fmean(row[GRADIENT_NORM.name] for row in some) for some in rows])
 
 
 # ---------------------------------------------------------------------------------------- estimators
@@ -130,7 +131,7 @@ def _by_estimator(config: Config) -> dict[tuple[str, str], Unit]:
             label = f"{name}, m = {m}"
             unit = Unit(
                 f"{method} {label}",
-                task.without_test(),
+                task.without_held_out(),
                 Plan(rounds, q, b, m),
                 [algorithm],
                 config["seeds"],
@@ -181,7 +182,7 @@ def _by_size(config: Config) -> dict[tuple[float, str], Unit]:
         grows = Plan(rounds, q, inner_batch=1, inner_batch_most=most, diagnose_every=config["diagnose_every"])
         for label, (task, plan) in (plans | {ADAPTIVE: (whole, grows)}).items():
             units[noise, label] = Unit(
-                f"noise {noise:g} {label}", task.without_test(), plan, algorithms, config["seeds"]
+                f"noise {noise:g} {label}", task.without_held_out(), plan, algorithms, config["seeds"]
             )
     return units
 
@@ -245,8 +246,7 @@ def _draw(axes: Axes, one: Error, label: str, number: int, bold: bool = False) -
 
 
 def _finish(axes: Axes, title: str) -> None:
-    figures.finish(axes, "gradient_norm")
-    axes.set_ylabel(TITLES["gradient_norm"])
+    figures.finish(axes, GRADIENT_NORM)
     axes.set_xlabel("inner samples of a client")
     axes.set_xscale("log")
     axes.xaxis.set_minor_formatter(NullFormatter())

@@ -12,10 +12,11 @@ from matplotlib.figure import Figure
 from fedcso.algorithms import ALGORITHMS
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
-from fedcso.core.metrics import HIGHER_IS_BETTER, mean_and_interval
+from fedcso.core.metrics import GRADIENT_NORM, mean_and_interval
 from fedcso.core.plan import Plan
 from fedcso.experiments.reproduction import About, Picture, Statement, conclude
 from fedcso.problems import PROBLEMS
+from fedcso.problems.scores import AVERAGE_PRECISION
 from fedcso.reports import figures, tables
 from fedcso.reports.tables import Estimate
 from fedcso.runs.config import Config, study_of
@@ -24,7 +25,7 @@ from fedcso.runs.folder import RunFolder
 from fedcso.runs.specs import SEND_U, parse_value
 from fedcso.runs.study import Unit
 
-MEASURED = {"invariant_logistic": "gradient_norm", "auprc": "average_precision"}
+MEASURED = {"invariant_logistic": GRADIENT_NORM, "auprc": AVERAGE_PRECISION.on_test()}
 """By problem, what a model is judged by."""
 
 FULL = "full"
@@ -79,7 +80,7 @@ def _name(problem: str, method: str, way: str) -> str:
 
 
 def _units(config: Config, problem: str) -> list[Unit]:
-    task = PROBLEMS[problem](**config["problems"][problem])
+    task = PROBLEMS[problem](**config["problems"][problem]).for_reporting()
     b, m = config["batches"][problem]
     rounds = config["rounds"]
     plan = Plan(rounds, config["local_steps"], b, m, evaluate_every=max(1, rounds // 20))
@@ -100,7 +101,7 @@ def _line(config: Config, name: str, rows: Sequence[dict[str, Any]]) -> dict[str
     method, way, problem = name.split(", ")
     last = _last(config, rows, name)
     full = _last(config, rows, _name(problem, method, FULL))
-    metric = MEASURED[problem]
+    metric = MEASURED[problem].name
     return {
         "problem": problem,
         "method": method,
@@ -131,15 +132,14 @@ def _panels(config: Config, problem: str, rows: Sequence[dict[str, Any]]) -> Fig
 
 
 def _caption(problem: str) -> str:
-    return f"{MEASURED[problem].replace('_', ' ').capitalize()} against bytes on {problem}; 95 % bands over seeds."
+    return f"{MEASURED[problem].name.replace('_', ' ').capitalize()} against bytes on {problem}; 95 % bands over seeds."
 
 
 def check(config: Config, table: Sequence[dict[str, Any]]) -> list[Statement]:
     """Which ways save bytes without hurting, for each problem and method."""
     statements = []
     for problem in config["problems"]:
-        metric = MEASURED[problem]
-        sign = 1 if metric in HIGHER_IS_BETTER else -1
+        metric, sign = MEASURED[problem].name, 1 if MEASURED[problem].higher_is_better else -1
         for method in config["methods"]:
             lines = {line["u sent"]: line for line in table if (line["problem"], line["method"]) == (problem, method)}
             full = lines[FULL][metric].mean

@@ -12,7 +12,9 @@ from matplotlib.figure import Figure
 from fedcso.core.metrics import mean_and_interval
 from fedcso.experiments.reproduction import About, Statement
 from fedcso.experiments.trials import Settings
+from fedcso.problems.scores import AUROC, AVERAGE_PRECISION, PREVALENCE
 from fedcso.reports import figures, tables
+from fedcso.reports.recorded import Record
 from fedcso.reports.tables import Estimate
 from fedcso.runs.config import Config
 
@@ -46,14 +48,14 @@ PAPER = {
 def lines(data: str, rows: Sequence[dict[str, Any]], chosen: dict[str, Settings]) -> list[dict[str, Any]]:
     """What stands in the table of one data set: `rows` are the evaluations of runs called “method on data, …”."""
     table = []
-    for line in tables.summary(rows):
+    for line in tables.summary(Record(rows)):
         method, _, longer = line["algorithm"].replace(f" on {data}", "\0").partition("\0")
         paper = PAPER.get(data, {}).get(method)
         table.append(
             {"method": method + longer, "data": data, "seeds": line["seeds"]}
-            | {"average precision": line["average_precision"]}
-            | {"paper": f"{paper:.4f}" if paper else "–", "chance": f"{line['prevalence'].mean:.3f}"}
-            | {"mean over clients": line["client_average_precision"], "AUROC": line["auroc"]}
+            | {"average precision": line[AVERAGE_PRECISION.name]}
+            | {"paper": f"{paper:.4f}" if paper else "–", "chance": f"{line[PREVALENCE.name].mean:.3f}"}
+            | {"mean over clients": line[AVERAGE_PRECISION.over_clients().name], "AUROC": line[AUROC.name]}
             | {"settings": ", ".join(f"{name.replace('_', ' ')} {v:.3g}" for name, v in chosen[method].items())}
             | {name: line[name] for name in ("rounds", "samples ξ", "samples η", "gradients", "bytes sent", "seconds")}
         )
@@ -68,9 +70,9 @@ def panels(rows: Sequence[dict[str, Any]]) -> Figure:
         here = [row for row in rows if row["data"] == data]
         for place, method in enumerate(METHODS):
             these = [row for row in here if row["algorithm"].startswith(f"{method} on ")]
-            figures.curve(axes, these, "average_precision", method, place)
-        axes.axhline(here[0]["prevalence"], color="#8A8A8A", linewidth=1, linestyle=":", label="chance")
-        figures.finish(axes, "average_precision")
+            figures.curve(axes, these, AVERAGE_PRECISION.on_test(), method, place)
+        axes.axhline(here[0][PREVALENCE.name], color="#8A8A8A", linewidth=1, linestyle=":", label="chance")
+        figures.finish(axes, AVERAGE_PRECISION.on_test())
         axes.set_title(data)
     figures.add_legend(figure)
     return figure

@@ -22,6 +22,7 @@ from fedcso.experiments.rare_positives import METHODS, OTHERS, OURS, Method, abo
 from fedcso.experiments.reproduction import Picture, conclude
 from fedcso.experiments.trials import Settings, Space
 from fedcso.problems import PROBLEMS
+from fedcso.problems.scores import AVERAGE_PRECISION
 from fedcso.reports import tables
 from fedcso.runs.config import Config, study_of
 from fedcso.runs.execute import execute_study
@@ -87,7 +88,7 @@ def carry_out(folder: RunFolder) -> int:
         found = play([plan(method, config["rounds"][data], config["seeds"]) for method in METHODS])
         by_method = {method: found[f"{method} on {data}"][0] for method in METHODS}
         precision[data] = {
-            method: [run.rows[-1]["average_precision"] for run in runs] for method, runs in by_method.items()
+            method: [run.rows[-1][AVERAGE_PRECISION.name] for run in runs] for method, runs in by_method.items()
         }
         rows += [{"data": data, **row} for row in tables.metric_rows(found, config["seeds"])]
         if rounds := config["long_rounds"][data]:
@@ -127,7 +128,7 @@ def _unit(
     longer: bool = False,
 ) -> Unit:
     """A method with what its trials chose, judged on test data."""
-    task = tasks[method]
+    task = tasks[method].for_reporting()
     plan, algorithms = _prepared(config, method, chosen[method], rounds)
     plan = replace(plan, evaluate_every=max(1, rounds // config["evaluations"]))
     name = f"{method} on {data}" + (f", {plan.total_steps} steps" if longer else "")
@@ -182,8 +183,8 @@ def _tuned(config: Config, data: str, tasks: dict[str, Task], play: Play) -> dic
 
 
 def _score(run: Trace) -> float:
-    return float("inf") if run.failure else -run.rows[-1]["average_precision"]
+    return float("inf") if run.failure else -run.rows[-1][AVERAGE_PRECISION.on_validation().name]
 
 
 def _validated(task: Task, run: Trace) -> float:
-    return float(task.judge.measure(run.last, task.validation)["average_precision"])
+    return float(task.judge.measure(run.last, task.validation)[AVERAGE_PRECISION.name])

@@ -6,6 +6,7 @@ last of which is its result, so that going on after an interruption is the same 
 """
 
 import logging
+import math
 import signal
 import threading
 import time
@@ -19,13 +20,14 @@ from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
 from fedcso.core.errors import FedcsoError
 from fedcso.core.estimator import Estimator
+from fedcso.core.metric import Declared
 from fedcso.core.plan import Plan
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.engines import ranks, run_grid
 from fedcso.engines.engine import Engine
 from fedcso.engines.job import Job
-from fedcso.engines.loop import Callback, Progress, over
+from fedcso.engines.loop import Callback, Progress, declare, over
 from fedcso.engines.running import named
 from fedcso.engines.snapshot import Snapshot
 from fedcso.estimators.plain import plain
@@ -145,15 +147,16 @@ class Study:
             return start.traces
         saved_at, saved_round = time.monotonic(), start.done if start else 0
         told: set[int] = set()
+        declared = declare(unit.task)
 
         def on_round(progress: Progress) -> None:
             nonlocal saved_at, saved_round
             for number, trace in enumerate(progress.traces):
-                if number not in told and (reason := collapse(trace.rows)):
+                if number not in told and (reason := collapse(trace.rows, declared)):
                     told.add(number)
                     log.warning("%s, seed %d %s", label, part.seeds[number % len(part.seeds)], reason)
             ended = over(unit.plan, progress.done, progress.traces)
-            display.update(label, total if ended else progress.done, total, _note(progress.traces))
+            display.update(label, total if ended else progress.done, total, _note(progress.traces, declared))
             tracker.log(unit.name, part.seeds, progress)
             due = self.every_rounds and progress.done - saved_round >= self.every_rounds
             due = due or time.monotonic() - saved_at >= self.every_seconds
@@ -224,16 +227,14 @@ def as_file_name(name: str) -> str:
     return "".join(c if c.isalnum() or c in "-_.=" else "_" for c in name)
 
 
-def _note(traces: Sequence[Trace]) -> str:
-    """The current metric (mean over runs that are alive) and the bytes sent per run."""
+def _note(traces: Sequence[Trace], declared: Declared) -> str:
+    """The most telling metric (mean over runs that are alive) and the bytes sent per run."""
     alive = [trace for trace in traces if not trace.failure]
     if not alive:
         return "broke off"
-    row = alive[0].rows[-1]
-    metric = next(name for name in ("accuracy", "average_precision", "loss", "train_loss") if name in row)
-    value = sum(trace.rows[-1][metric] for trace in alive) / len(alive)
+    value = sum(trace.rows[-1].get(declared.headline, math.nan) for trace in alive) / len(alive)
     size = (alive[0].costs.bytes_up + alive[0].costs.bytes_down) / 1e6
-    return f"{metric} {value:.4g}  {size:.2f} MB"
+    return f"{declared.headline} {value:.4g}  {size:.2f} MB"
 
 
 @contextmanager

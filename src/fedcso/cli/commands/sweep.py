@@ -2,7 +2,8 @@
 
 A grid is run stacked where the model is small enough, so that it costs little more than one setting. A
 search (needs the extra `sweep`: Optuna) keeps its study in the folder as SQLite: stop it, go on with
-`fedcso resume`. The chosen setting is then run on seeds of its own and judged on the test data.
+`fedcso resume`. The metric by which the problem's judge selects decides, on validation data; where there are none, F,
+if the problem knows it exactly. The chosen setting is then run on seeds of its own and judged on the test data.
 
 examples:
   fedcso sweep invariant_logistic --algorithm FCSG-M --grid learning_rate=0.01,0.005 --grid momentum=0.1,0.5
@@ -11,7 +12,6 @@ examples:
 """
 
 import itertools
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,16 @@ import yaml
 
 from fedcso.cli.options import read_options
 from fedcso.cli.parser import Parser
+from fedcso.core import metrics
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName, require_count
-from fedcso.core.metrics import HIGHER_IS_BETTER, evaluate, mean_and_interval
-from fedcso.core.streams import START, stream
+from fedcso.core.metric import Metric
+from fedcso.core.metrics import mean_and_interval
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
+from fedcso.engines.choice import deciding_metric
 from fedcso.engines.job import Job
+from fedcso.engines.server import TRAIN_LOSS
 from fedcso.estimators import ESTIMATORS
 from fedcso.reports import outputs, tables
 from fedcso.reports.terminal import conclude, show
@@ -76,12 +79,7 @@ def _check(config: Config, task: Task) -> None:
         for algorithm in tried[spec]:
             # Refuses what does not go together.
             Job(algorithm, task, plan, estimator=ESTIMATORS[config["estimator"]], codec=codec)
-    x = task.problem.init(stream(0, START, 0))
-    weights = [1.0] * len(task.clients)
-    (metrics,) = evaluate(task.for_tuning(), [x], weights)
-    if not metrics:
-        raise FedcsoError(f"the problem {config['problem']!r} has no validation data to choose by")
-    metric_of([*metrics, "train_loss"], config)
+    metric_of(config, task)
 
 
 def _corners(config: Config, spec: str) -> list[Algorithm]:
@@ -98,7 +96,7 @@ def _options(parser: Parser) -> None:
     group.add_argument("--grid", type=list[str] | str, default=[], metavar="NAME=V,V", help="values to try")
     group.add_argument("--search", type=list[str] | str, default=[], metavar="NAME=LOW:HIGH", help="a range")
     group.add_argument("--trials", type=int, default=20, help="how many points a search tries")
-    group.add_argument("--metric", help="what decides, on validation data; by default the first there is")
+    group.add_argument("--metric", help="what decides, on validation data; the judge's choice by default")
     group.add_argument(
         "--tuning_seeds", type=list[int] | int | str, default=[1000, 1001, 1002], help="seeds of the tuning runs"
     )
@@ -129,15 +127,16 @@ def resume(folder: RunFolder, task: Task | None = None) -> int:
     """Carry out what is left of a sweep."""
     config = folder.config()
     task = task or same_data(folder, task_of(config))
-    tried = _search(folder, config, task) if config["search"] else _grid(folder, config, task)
+    metric = metric_of(config, task)
+    tried = _search(folder, config, task, metric) if config["search"] else _grid(folder, config, task, metric)
     chosen: dict[str, Algorithm] = {}
     table = []
     for name, outcomes in tried.items():
         ranked = sorted(outcomes, key=lambda outcome: outcome[1], reverse=True)
         chosen[name] = ranked[0][0]
-        table += [_row(name, algorithm, traces, config) for algorithm, _, traces in ranked]
+        table += [_row(name, algorithm, traces, metric) for algorithm, _, traces in ranked]
     folder.write("sweep.csv", tables.as_csv(tables.flat(table)))
-    show(table, title="validation, best first")
+    show(table, title=f"{metric.title}, best first")
     codecs = {name: codec for name, (_, codec) in methods_of(config).items()}
     best = {name: spec_of(name, algorithm, codecs[name]) for name, algorithm in chosen.items()}
     folder.write("chosen.yaml", yaml.safe_dump({"algorithm": list(best.values())}, allow_unicode=True))
@@ -152,7 +151,7 @@ Outcome = tuple[Algorithm, float, list[Trace]]
 """A setting, its score (higher is better) and its tuning runs."""
 
 
-def _grid(folder: RunFolder, config: Config, task: Task) -> dict[str, list[Outcome]]:
+def _grid(folder: RunFolder, config: Config, task: Task, metric: Metric) -> dict[str, list[Outcome]]:
     units = [
         _unit(config, task.for_tuning(), f"tune {name} {number}", name, group, config["tuning_seeds"])
         for name, every in points(config).items()
@@ -163,7 +162,7 @@ def _grid(folder: RunFolder, config: Config, task: Task) -> dict[str, list[Outco
     for unit in units:
         name = unit.name.split(" ", 1)[1].rsplit(" ", 1)[0]
         for algorithm, traces in zip(unit.algorithms, found[unit.name], strict=True):
-            tried.setdefault(name, []).append((algorithm, score(traces, config), traces))
+            tried.setdefault(name, []).append((algorithm, score(traces, metric), traces))
     return tried
 
 
@@ -176,7 +175,7 @@ def _stackable(every: list[Algorithm]) -> list[list[Algorithm]]:
     return list(groups.values())
 
 
-def _search(folder: RunFolder, config: Config, task: Task) -> dict[str, list[Outcome]]:
+def _search(folder: RunFolder, config: Config, task: Task, metric: Metric) -> dict[str, list[Outcome]]:
     """Optuna's suggestions, one run after the other, for each method with the same number of trials."""
     tried: dict[str, list[Outcome]] = {}
     for spec in config["algorithm"]:
@@ -187,7 +186,7 @@ def _search(folder: RunFolder, config: Config, task: Task) -> dict[str, list[Out
             unit = _unit(config, task.for_tuning(), name, spec, [algorithm], config["tuning_seeds"])
             study = study_of(config, [unit], folder.path)
             traces = execute_study(folder, study, config["track"])[unit.name][0]
-            value = score(traces, config)
+            value = score(traces, metric)
             tried.setdefault(spec, []).append((algorithm, value, traces))
             return value
 
@@ -196,30 +195,38 @@ def _search(folder: RunFolder, config: Config, task: Task) -> dict[str, list[Out
     return tried
 
 
-def score(traces: list[Trace], config: Config) -> float:
+def score(traces: list[Trace], metric: Metric) -> float:
     """The deciding metric at the end of the runs, mean over seeds, signed so that higher is better."""
     if any(trace.failure for trace in traces):
         return float("-inf")
-    metric = metric_of(traces[0].rows[-1], config)
-    mean, _ = mean_and_interval([trace.rows[-1][metric] for trace in traces])
-    return mean if metric in HIGHER_IS_BETTER else -mean
+    mean, _ = mean_and_interval([trace.rows[-1][metric.name] for trace in traces])
+    return mean if metric.higher_is_better else -mean
 
 
-def metric_of(names: Iterable[str], config: Config) -> str:
-    """The metric that decides, among those that there are."""
-    there = tables.metric_names([dict.fromkeys(names)])
-    metric = config.get("metric") or there[0]
-    if metric not in there:
-        raise UnknownName("metric", metric, there)
-    return str(metric)
+def metric_of(config: Config, task: Task) -> Metric:
+    """The metric that decides: the one that is asked for, else the one that also chooses models; never on test data."""
+    task = task.for_tuning()
+    wanted = config.get("metric")
+    if wanted is None:
+        if (metric := deciding_metric(task)) == TRAIN_LOSS:
+            lacks = "validation data" if task.validation is None else "a judge that declares a metric"
+            raise FedcsoError(f"the problem {config['problem']!r} has no {lacks} to choose by; --metric names another")
+        return metric
+    there = [metric for metric in (*metrics.declare(task), TRAIN_LOSS) if metric.higher_is_better is not None]
+    known = {metric.name: metric for metric in there}
+    if task.validation is not None:  # what the judge measures is asked for by its own name
+        own = {metric.name: metric.on_validation() for metric in task.judge.metrics}
+        known |= {name: metric for name, metric in own.items() if metric.name in known}
+    if wanted not in known:
+        raise UnknownName("metric", wanted, known)
+    return known[wanted]
 
 
-def _row(name: str, algorithm: Algorithm, traces: list[Trace], config: Config) -> dict[str, Any]:
-    metric = metric_of(traces[0].rows[-1], config)
+def _row(name: str, algorithm: Algorithm, traces: list[Trace], metric: Metric) -> dict[str, Any]:
     broken = [trace for trace in traces if trace.failure]
-    value = tables.Estimate(*mean_and_interval([trace.rows[-1][metric] for trace in traces]))
+    value = tables.Estimate(*mean_and_interval([trace.rows[-1][metric.name] for trace in traces]))
     options = {key: str(value) if callable(value) else f"{value:g}" for key, value in vars(algorithm).items()}
-    return {"algorithm": name, **options, f"validation {metric}": "broke off" if broken else value}
+    return {"algorithm": name, **options, metric.title: "broke off" if broken else value}
 
 
 def _unit(config: Config, task: Task, name: str, spec: str, algorithms: list[Algorithm], seeds: list[int]) -> Unit:
