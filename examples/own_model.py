@@ -29,11 +29,11 @@ def network() -> nn.Module:
 
 
 def main() -> None:
-    """Train at four hospitals, judge by the patients of a fifth."""
+    """Train at four hospitals, choose the model by the patients of a fifth, judge it by those of a sixth."""
     problem = AUPRC(Scores(network), margin=0.5)
-    clients, test = [hospital(n) for n in range(4)], hospital(4, patients=2000)
+    clients, validation, test = [hospital(n) for n in range(4)], hospital(5), hospital(4, patients=2000)
+    task = Task(problem, clients, test, validation, ranking_judge(problem.scores))
     plan = Plan(rounds=40, local_steps=10, outer_batch=8, inner_batch=32, evaluate_every=10)
-    task = Task(problem, clients, test=test, judge=ranking_judge(problem.scores))
     trace = run(FCSGM(learning_rate=0.3, momentum=0.5), task, plan)
     for row in trace.rows:
         print(f"round {row['round']:3}  AP {row['average_precision']:.3f}  (chance {row['prevalence']:.3f})")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fedcso.core.errors import FedcsoError, InvalidValue, NonFinite, UnknownName
     from fedcso.core.estimator import Estimator
     from fedcso.core.judge import Judge
+    from fedcso.core.metric import Metric
     from fedcso.core.oracle import Oracle
     from fedcso.core.plan import Plan
     from fedcso.core.problem import Batch, Problem, ascend, per_sample
@@ -44,6 +45,7 @@ _PLACES = {
     "InvalidValue": "fedcso.core.errors",
     "Job": "fedcso.engines.job",
     "Judge": "fedcso.core.judge",
+    "Metric": "fedcso.core.metric",
     "NonFinite": "fedcso.core.errors",
     "Oracle": "fedcso.core.oracle",
     "PROBLEMS": "fedcso.problems",
@@ -78,6 +80,7 @@ __all__ = [
     "InvalidValue",
     "Job",
     "Judge",
+    "Metric",
     "NonFinite",
     "Oracle",
     "Plan",

@@ -1,124 +1,104 @@
 """Numbers to report."""
 
 import math
-from dataclasses import dataclass
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
-from fedcso.core.metrics import ByClient, at_clients, evaluate, is_better, mean_and_interval, norm
+from fedcso.core.errors import FedcsoError
+from fedcso.core.judge import ByClient, Judge
+from fedcso.core.metric import Metric
+from fedcso.core.metrics import declare, evaluate, mean_and_interval, norm
 from fedcso.core.streams import stream
+from fedcso.core.task import Task
 from fedcso.problems import NestedQuadratic
 from tests.helpers import CASES
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "average_precision", "auroc"])
-def test_scores_are_better_when_higher(metric):
-    assert is_better(metric, 0.9, [0.8, 0.7])
-    assert not is_better(metric, 0.75, [0.8, 0.7])
-
-
-@pytest.mark.parametrize("metric", ["loss", "train_loss", "gradient_norm"])
-def test_losses_are_better_when_lower(metric):
-    assert is_better(metric, 0.6, [0.8, 0.7])
-    assert not is_better(metric, 0.75, [0.8, 0.7])
-
-
-def test_an_equal_value_is_not_better():
-    assert not is_better("loss", 0.7, [0.7])
-
-
-def test_the_first_value_is_the_best_so_far():
-    assert is_better("loss", 3.0, [])
-    assert is_better("loss", 3.0, [math.nan])
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_a_value_that_is_not_finite_is_never_better(value):
-    assert not is_better("loss", value, [1.0])
-    assert not is_better("accuracy", value, [])
-
-
 @every_case
 def test_models_evaluated_together_are_evaluated_each(case):
     models = [case.problem.init(stream(seed, 0, 0)) for seed in range(3)]
     weights = [1.0, 2.0, 3.0, 4.0]
-    together = evaluate(case.problem, models, case.test, case.clients, weights)
-    alone = [evaluate(case.problem, [x], case.test, case.clients, weights)[0] for x in models]
+    together = evaluate(case, models, weights)
+    alone = [evaluate(case, [x], weights)[0] for x in models]
     for one, other in zip(together, alone, strict=True):
         assert one == pytest.approx(other, rel=1e-12)
     assert together[0] != together[1]
 
 
-# ------------------------------------------------------------------------------- measured by clients
+# ------------------------------------------------------------------------- what is measured of a task
 
 
-@dataclass(frozen=True)
-class Measured(NestedQuadratic):
-    """Judged by a number: how far x lies from it, and, if it is not negative, its root."""
+class Unknown(NestedQuadratic):
+    """Its F is not known."""
 
-    def exact(self, x, clients, weights):
-        return None
-
-    def evaluate(self, x, test):
-        if test is None:
-            return {}
-        distance = (x - test).square().sum(-1)
-        return {"loss": distance, "loss_interval": distance / 2, "root": math.sqrt(test) if test >= 0 else math.nan}
+    exact = None
 
 
-def measured(models, whole, *clients):
-    return evaluate(Measured(), models, ByClient(whole, clients), [], [])
-
-
+DISTANCE = Metric("distance", higher_is_better=False)
+SIZE = Metric("size", curve=False)
+JUDGE = Judge(
+    lambda x, number: {"distance": (x - number).square().sum(-1), "size": x.square().sum(-1)},
+    [SIZE, DISTANCE],
+    broadcasts=True,
+)
 X = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
-numbers = st.floats(-10, 10)
 
 
-@given(whole=numbers, clients=st.lists(numbers, min_size=1, max_size=5))
-def test_clients_count_alike_and_those_for_whom_a_metric_is_undefined_are_left_out(whole, clients):
-    (row,) = measured([X], whole, *clients)
-    assert row["client_loss"] == pytest.approx(sum(((X - c) ** 2).sum().item() for c in clients) / len(clients))
-    roots = [math.sqrt(c) for c in clients if c >= 0]
-    expected = sum(roots) / len(roots) if roots else math.nan
-    assert row["client_root"] == pytest.approx(expected, nan_ok=True)
+def task(exact=False, **held_out):
+    problem = NestedQuadratic(3) if exact else Unknown(3)
+    return Task(problem, problem.centres(2), judge=JUDGE, **held_out)
 
 
-def test_what_the_whole_measures_stands_beside_it():
-    (row,) = measured([X], 4.0, 0.0, 1.0)
-    alone = evaluate(Measured(), [X], 4.0, [], [])[0]
-    assert {name: row[name] for name in alone} == alone
-    assert alone["loss"] != row["client_loss"]
+def test_validation_data_are_measured_beside_test_data():
+    (found,) = evaluate(task(test=1.0, validation=2.0), [X], [1.0, 1.0])
+    assert found == {"distance": 5.0, "size": 14.0, "validation_distance": 2.0, "validation_size": 14.0}
+    assert evaluate(task(validation=2.0), [X], [1.0, 1.0]) == [{"validation_distance": 2.0, "validation_size": 14.0}]
 
 
-def test_intervals_are_not_averaged_over_clients():
-    (row,) = measured([X], 4.0, 0.0, 1.0)
-    assert list(row) == ["loss", "loss_interval", "root", "client_loss", "client_root"]
-    assert [list(metrics) for metrics in at_clients(Measured(), X, ByClient(4.0, [0.0, 1.0]))] == [["loss", "root"]] * 2
+def test_validation_data_change_nothing_that_is_measured_on_test_data():
+    (with_them,) = evaluate(task(exact=True, test=1.0, validation=2.0), [X], [1.0, 1.0])
+    (without,) = evaluate(task(exact=True, test=1.0), [X], [1.0, 1.0])
+    assert list(with_them)[: len(without)] == list(without)
+    assert {name: with_them[name] for name in without} == without
 
 
-def test_a_client_without_data_of_its_own_is_left_out():
-    (row,) = measured([X], 4.0, None, 1.0)
-    assert row["client_loss"] == 5  # (0, 1, 2) from 1
-    (row,) = measured([X], 4.0, None)
-    assert list(row) == ["loss", "loss_interval", "root"]
+@pytest.mark.parametrize("test", [4.0, ByClient(4.0, [0.0, -1.0])])
+def test_all_data_give_for_models_evaluated_together_what_they_give_for_each(test):
+    models, whole = [X, 2 * X, X - 5], task(test=test, validation=ByClient(1.0, [2.0, 3.0]))
+    together = evaluate(whole, models, [1.0, 1.0])
+    assert together == [evaluate(whole, [x], [1.0, 1.0])[0] for x in models]
+    assert len({row["validation_client_distance"] for row in together}) == 3
 
 
-def test_clients_measure_models_evaluated_together_as_each():
-    models = [X, 2 * X, X - 5]
-    together = measured(models, 4.0, 0.0, -1.0, 2.0)
-    assert together == [measured([x], 4.0, 0.0, -1.0, 2.0)[0] for x in models]
-    assert len({row["client_loss"] for row in together}) == 3
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("test", [None, 4.0, ByClient(4.0, [0.0, -1.0])])
+@pytest.mark.parametrize("validation", [None, 4.0, ByClient(4.0, [0.0, -1.0])])
+def test_what_is_declared_is_what_is_measured(exact, test, validation):
+    whole = task(exact, test=test, validation=validation)
+    (found,) = evaluate(whole, [X], [1.0, 1.0])
+    assert {metric.name for metric in declare(whole)} == found.keys()
 
 
-def test_clients_do_not_remember_how_they_measured():
-    """A graph kept for every evaluation would fill the memory."""
-    (metrics,) = at_clients(Measured(), X.clone().requires_grad_(), ByClient(4.0, [0.0]))
-    assert not metrics["loss"].requires_grad
+def test_of_validation_metrics_only_the_one_that_selects_is_shown():
+    validated = [metric for metric in declare(task(test=1.0, validation=1.0)) if metric.name.startswith("validation")]
+    assert [(metric.name, metric.tabulated) for metric in validated] == [
+        ("validation_size", False),
+        ("validation_distance", True),
+    ]
+
+
+def test_a_judge_may_not_use_the_name_of_what_is_known_exactly():
+    """The loss on test data would stand in the place of F, and choose."""
+    judge = Judge(lambda x, data: {"loss": 1.0}, [Metric("loss", higher_is_better=False)])
+    problem = NestedQuadratic(3)
+    with pytest.raises(FedcsoError, match=r"^two metrics are called 'loss': give the one .* another name"):
+        evaluate(Task(problem, problem.centres(2), test="test", judge=judge), [X], [1.0, 1.0])
+
+
+# ------------------------------------------------------------------------------------------- numbers
 
 
 def test_norm_is_that_of_all_leaves_together():

@@ -11,8 +11,7 @@ from fedcso.algorithms import FCSG, FCSGM
 from fedcso.codecs import BFloat16, Inferred, Int8, Occasional
 from fedcso.core.codec import full
 from fedcso.core.errors import FedcsoError, NonFinite
-from fedcso.core.judge import Judge
-from fedcso.core.metrics import ByClient
+from fedcso.core.judge import ByClient, Judge
 from fedcso.core.plan import Plan
 from fedcso.engines import distributed, ranks
 from fedcso.engines.distributed import Stopped
@@ -93,15 +92,17 @@ def test_every_codec_is_the_simulations(processes, tmp_path):
 
 def evaluation_is_shared_out():
     case = rare_positives(AUPRC)
-    case = replace(case, test=ByClient(case.test, [case.test, *case.clients]))
+    case = replace(case, test=ByClient(case.test, [case.test, *case.clients]), validation=case.clients[0])
     trace = run(FCSG(0.1), case)
     assert_same_run(trace, play("reference", FCSG(0.1), case, PLAN))
     assert "client_average_precision" in trace.rows[-1]
+    assert "validation_average_precision" in trace.rows[-1]
     measured = []
     counting = Judge(lambda x, test: measured.append(test) or {})
     run(FCSG(0.1), replace(case, judge=counting), replace(PLAN, rounds=1))
     at_home = 0 if not ranks.follows() else len(case.test.clients) / (ranks.size() - 1)
-    assert len(measured) == 2 * (at_home + (not ranks.follows()))  # before and after the round
+    by_leader = 0 if ranks.follows() else 2  # the whole test data, and the validation data
+    assert len(measured) == 3 * (at_home + by_leader)  # before and after the round, and the random iterate
 
 
 def test_evaluation_is_shared_out(tmp_path):

@@ -10,13 +10,19 @@ from fedcso.algorithms import BSGD, FCSG, FCSGM, BSpiderBoost
 from fedcso.core.errors import InvalidValue
 from fedcso.core.estimator import Estimator
 from fedcso.core.judge import Judge
+from fedcso.core.metric import Metric
 from fedcso.core.plan import Plan
+from fedcso.core.task import Task
+from fedcso.engines import run_grid
 from fedcso.engines.job import Job
+from fedcso.engines.snapshot import from_bytes, to_bytes
 from fedcso.problems import InvariantLogistic
-from fedcso.problems.invariant_logistic import measure_accuracy
+from fedcso.problems.invariant_logistic import ACCURACY, measure_accuracy
 from tests.helpers import (
     ENGINES,
+    NEVER,
     Case,
+    Clock,
     assert_close,
     assert_same_run,
     classification,
@@ -110,14 +116,79 @@ def test_best_is_the_model_of_least_loss(engine):
 
 
 @every_engine
-def test_best_is_the_first_model_of_highest_accuracy_if_the_judge_says_so(engine):
+def test_best_is_the_first_model_of_highest_accuracy_on_validation_data(engine):
     problem = InvariantLogistic(dimension=3, dtype=torch.float64)
     sources = problem.clients(4)
-    judge = Judge(measure_accuracy, select="accuracy", broadcasts=True)
-    case = Case(problem, sources, problem.test_points(sources, number=30), judge=judge)
+    judge = Judge(measure_accuracy, [ACCURACY], broadcasts=True)
+    test, validation = (problem.test_points(sources, number=30, seed=seed) for seed in (0, 1))
+    case = Case(problem, sources, test, validation, judge)
     trace, models = models_of(engine, FCSG(0.5), case, Plan(rounds=8, local_steps=1, inner_batch=1))
-    accuracies = trace.column("accuracy")
+    accuracies = trace.column("validation_accuracy")
     assert_close(trace.best, models[accuracies.index(max(accuracies))], tolerance=0.0)
+
+
+COUNTING = Clock()
+"""x counts the rounds."""
+
+
+def counted(judge, **held_out):
+    """A run of 4 rounds in which x is the number of rounds done, and the round whose model was chosen."""
+    trace = play(
+        "reference", FCSG(1.0), Task(COUNTING, [NEVER], judge=judge, **held_out), Plan(rounds=4, local_steps=1)
+    )
+    return trace, int(trace.best)
+
+
+@pytest.mark.parametrize(("higher", "chosen"), [(True, 3), (False, 1)])
+def test_a_judges_own_metric_is_best_where_it_says_so(higher, chosen):
+    """f1 is 0.5, 0.2, 0.6, 0.9, 0.4: kept is the highest if higher is better, and the lowest if it is an error."""
+    values = [0.5, 0.2, 0.6, 0.9, 0.4]
+    judge = Judge(lambda x, data: {"f1": values[int(x)]}, [Metric("f1", higher_is_better=higher)], select="f1")
+    trace, best = counted(judge, validation="validation")
+    assert trace.column("validation_f1") == values
+    assert best == chosen
+
+
+def test_validation_data_choose_where_test_data_would_choose_otherwise():
+    values = {"test": [0.1, 0.9, 0.2, 0.3, 0.4], "validation": [0.1, 0.2, 0.3, 0.8, 0.4]}
+    judge = Judge(lambda x, data: {"f1": values[data][int(x)]}, [Metric("f1", higher_is_better=True)])
+    trace, best = counted(judge, test="test", validation="validation")
+    assert (trace.column("f1"), trace.column("validation_f1")) == (values["test"], values["validation"])
+    assert best == 3
+
+
+def test_test_data_choose_nothing_where_there_are_no_validation_data():
+    """The training loss −x is least in the end; on test data the model after round 1 is best."""
+    judge = Judge(lambda x, data: {"f1": -abs(float(x) - 1)}, [Metric("f1", higher_is_better=True)])
+    trace, best = counted(judge, test="test")
+    assert trace.column("f1").index(max(trace.column("f1"))) == 1
+    assert best == 4
+
+
+def test_what_is_not_declared_chooses_nothing():
+    judge = Judge(lambda x, data: {"f1": -abs(float(x) - 1)})
+    trace, best = counted(judge, validation="validation")
+    assert "validation_f1" in trace.rows[0]
+    assert best == 4
+
+
+def test_while_validation_is_undefined_the_newest_model_counts():
+    def judge(*values):
+        return Judge(lambda x, data: {"f1": values[int(x)]}, [Metric("f1", higher_is_better=True)])
+
+    assert counted(judge(*[math.nan] * 5), validation="validation")[1] == 4
+    assert counted(judge(math.nan, math.nan, 0.3, math.nan, 0.2), validation="validation")[1] == 2
+
+
+@pytest.mark.parametrize("done", [1, 2, 3])
+def test_a_run_that_goes_on_knows_what_it_has_chosen(done):
+    values = [0.1, 0.2, 0.9, 0.3, 0.4]
+    judge = Judge(lambda x, data: {"f1": values[int(x)]}, [Metric("f1", higher_is_better=True)])
+    task, plan, snapshots = Task(COUNTING, [NEVER], validation="v", judge=judge), Plan(rounds=4, local_steps=1), []
+    whole = play("reference", FCSG(1.0), task, plan, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
+    again = from_bytes(to_bytes(snapshots[done - 1]))
+    assert_same_run(play("reference", FCSG(1.0), task, plan, start=again), whole, tolerance=0.0)
+    assert int(whole.best) == 2
 
 
 @every_engine
@@ -153,6 +224,35 @@ def test_output_is_the_average_of_the_clients_in_the_middle_of_a_round(engine):
         t = Job(FCSG(0.1), case, plan, seed).output_step()
         cut_off = FCSG(lambda step, t=t: 0.1 if step <= t else 1e-300)
         assert_close(trace.output, play(engine, cut_off, case, plan, seed).last)
+
+
+@every_engine
+def test_the_random_iterate_is_evaluated(engine):
+    case, plan = nested_quadratic(), Plan(rounds=5, local_steps=4, evaluate_every=5)
+    for seed in range(3):
+        job = Job(FCSG(0.1), case, plan, seed)
+        trace = play(engine, FCSG(0.1), case, plan, seed)
+        t = job.output_step()
+        (expected,) = job.evaluate([trace.output])
+        assert trace.output_row == pytest.approx({"round": t // 4 + 1, "step": t + 1} | expected, rel=1e-12)
+
+
+def test_in_a_grid_every_run_has_its_own_random_iterate():
+    case, plan, seeds = nested_quadratic(), Plan(rounds=5, local_steps=4, evaluate_every=5), [0, 1, 2]
+    traces = run_grid([FCSG(0.1), FCSG(0.02)], case, plan, seeds)
+    for algorithm, setting in zip([FCSG(0.1), FCSG(0.02)], traces, strict=True):
+        for seed, trace in zip(seeds, setting, strict=True):
+            alone = play("reference", algorithm, case, plan, seed)
+            assert trace.output_row == pytest.approx(alone.output_row, rel=1e-12)
+
+
+def test_a_run_that_breaks_off_before_its_random_step_has_no_random_iterate():
+    task, plan = Task(COUNTING, [3.0]), Plan(rounds=5, local_steps=1)
+    late = next(seed for seed in range(100) if Job(FCSG(1.0), task, plan, seed).output_step() == 4)
+    (((trace,),)) = run_grid([FCSG(1.0)], task, plan, [late], engine="reference")
+    assert trace.failure is not None
+    assert trace.output is None
+    assert trace.output_row == {}
 
 
 def test_the_start_lies_in_the_set():

@@ -81,7 +81,7 @@ def test_every_method_is_measured_for_every_seed_and_the_best_for_longer(finishe
     assert runs == {(method, seed) for method in METHODS for seed in "01"} | {(longer, "0")}
     assert longer in {f"{method}, q = 1, 30 steps" for method in OURS}
     assert [row["round"] for row in metrics if row["algorithm"] == longer] == [str(done) for done in range(0, 31, 3)]
-    assert all(row[metric] for row in metrics for metric in PANELS)
+    assert all(row[metric.name] for row in metrics for metric in PANELS)
 
 
 def test_every_method_was_tried_as_often_and_the_best_by_validation_is_reported(finished):
@@ -247,7 +247,7 @@ def test_the_numbers_stand_in_the_statements():
 def rows(methods=("FCSG", "FCSG-M"), seeds=(0, 1), rounds=(0, 3, 6), local_steps=10):
     return [
         {"algorithm": method, "seed": seed, "round": r, "step": r * local_steps}
-        | dict.fromkeys(PANELS, 0.1 * (r + 1) + 0.01 * seed)
+        | dict.fromkeys([metric.name for metric in PANELS], 0.1 * (r + 1) + 0.01 * seed)
         | Costs(10 * r, 20 * r, 30 * r, r, 40 * r, 50 * r).as_dict()
         | {"seconds": 2.0 * r}
         for method in methods
@@ -317,6 +317,8 @@ def test_above_each_panel_stand_the_rounds():
 
 
 def test_a_trial_that_broke_off_counts_as_the_worst():
-    fine = Trace(rows=[{"loss": 2.0}, {"loss": 1.0}])
+    fine = Trace(rows=[{"validation_loss": 2.0}, {"validation_loss": 1.0}])
     assert few_shot._loss(fine) == 1
-    assert few_shot._loss(Trace(rows=[{"loss": 0.5}], failure=FedcsoError("non-finite loss"))) == float("inf")
+    assert few_shot._loss(Trace(rows=[{"validation_loss": 0.5}], failure=FedcsoError("non-finite loss"))) == float(
+        "inf"
+    )

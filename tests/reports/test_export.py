@@ -10,11 +10,12 @@ import torch
 from torch import nn
 
 from fedcso.core.errors import FedcsoError
+from fedcso.core.judge import Network
 from fedcso.core.streams import stream
 from fedcso.datasets import Examples
 from fedcso.models.score_nets import net_for
-from fedcso.problems.scores import Scores
-from fedcso.reports.export import Delivery, as_onnx, loading_example
+from fedcso.problems.scores import Scores, ranking_judge
+from fedcso.reports.export import as_onnx, loading_example
 from tests.rare import labelled
 
 PICTURES = torch.randint(256, (5, 1, 28, 28), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
@@ -24,11 +25,11 @@ ROWS = labelled(5, 2, dtype=torch.float32).inputs
 INPUTS = {"mlp": ROWS, "mnist": PICTURES}
 
 
-def delivered(name: str, examples: int = 5) -> tuple[Delivery, Scores, dict]:
+def delivered(name: str, examples: int = 5) -> tuple[Network, Scores, dict]:
     inputs = INPUTS[name][:examples]
     scores = Scores(partial(net_for, name, inputs.shape[1:]))
     x = scores.network.init(stream(3, 0, 0))
-    return scores.deliver(x, Examples(inputs, torch.zeros(len(inputs)))), scores, x
+    return ranking_judge(scores).network(x, Examples(inputs, torch.zeros(len(inputs)))), scores, x
 
 
 @cache
@@ -57,8 +58,8 @@ def test_it_gives_the_same_numbers_for_any_number_of_examples(name):
 
 
 def test_one_example_to_show_is_enough_and_the_same_network_gives_the_same_bytes():
-    delivery, _, _ = delivered("mlp", examples=1)
-    assert as_onnx(delivery) == exported("mlp")
+    network, _, _ = delivered("mlp", examples=1)
+    assert as_onnx(network) == exported("mlp")
 
 
 class LooksAtValues(nn.Module):
@@ -74,7 +75,7 @@ class LooksAtValues(nn.Module):
 
 def test_a_network_that_can_not_be_exported_is_told_in_a_line():
     with pytest.raises(FedcsoError, match=r"^the network can't be exported to ONNX: .+") as caught:
-        as_onnx(Delivery(LooksAtValues(), ROWS))
+        as_onnx(Network(LooksAtValues(), ROWS))
     assert "\n" not in str(caught.value)
 
 
@@ -91,3 +92,9 @@ def test_the_example_without_a_table_runs_as_it_stands(tmp_path, monkeypatch):
     exec(code_in(loading_example("FCSG-M(momentum=0.5).onnx", preparation=False)), names)
     expected = scores.logits(x, torch.zeros(2, 3)).detach().numpy()
     np.testing.assert_allclose(names["scores"][:, 0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_it_says_which_models_were_exported():
+    text = loading_example("A.onnx", False, ["A: seed 2, after round 8 (best validation F1, 0.7)"])
+    assert text.endswith("# Which models\n\n- A: seed 2, after round 8 (best validation F1, 0.7)\n")
+    assert "Which models" not in loading_example("A.onnx", False)

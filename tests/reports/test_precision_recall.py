@@ -17,7 +17,7 @@ BACKWARDS = {"weight": -ITSELF["weight"]}
 
 
 def rows_of(*models, test=RANKED, seeds=(0,)):
-    runs = [("A", seed, Trace(last=x)) for seed, x in zip(seeds, models, strict=True)]
+    runs = [("A", seed, Trace(best=x, last=BACKWARDS)) for seed, x in zip(seeds, models, strict=True)]
     return precision_recall.rows(runs, JUDGE, test)
 
 
@@ -57,7 +57,7 @@ def test_where_there_is_nothing_to_rank_there_are_no_rows(test):
 
 def test_a_problem_without_scores_has_no_rows():
     case = nested_quadratic()
-    assert precision_recall.rows([("A", 0, Trace(last=torch.zeros(3)))], case.judge, torch.ones(3)) == []
+    assert precision_recall.rows([("A", 0, Trace(best=torch.zeros(3)))], case.judge, torch.ones(3)) == []
 
 
 # ------------------------------------------------------------------------------------------- the figure

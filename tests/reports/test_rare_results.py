@@ -5,12 +5,15 @@ import math
 import pytest
 import torch
 
-from fedcso.core.metrics import ByClient
+from fedcso.core.judge import ByClient
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.problems import AUPRC
+from fedcso.problems.scores import ranking_judge
 from fedcso.reports import figures
-from fedcso.reports.tables import Estimate, client_rows, client_summary, curve_names, summary
+from fedcso.reports.recorded import Record
+from fedcso.reports.tables import Estimate, client_rows, client_summary, summary
+from tests.declared import CLASSIFIED, RANKED
 from tests.helpers import nested_quadratic
 from tests.rare import ITSELF, identity, scored
 
@@ -18,17 +21,21 @@ PROBLEM = AUPRC(identity())
 EAST, WEST = scored([0.9, 0.1, 0.5], [1, 0, 0]), scored([0.2, 0.3], [0, 0])
 
 
-def rows(names=("east", "west"), measure=True, **about):
-    task = Task(PROBLEM, [EAST, WEST], ByClient(EAST, [EAST, WEST], ["east", "west"]), names=list(names), **about)
-    trace = Trace(last=ITSELF, participation=[3, 0])
-    return client_rows({"A": [[trace]]}, [4], task, measure)
+JUDGE = ranking_judge(PROBLEM.scores)
+
+
+def rows_of(clients, test, participation, names=()):
+    task = Task(PROBLEM, clients, test, judge=JUDGE, names=names)
+    trace = Trace(best=ITSELF, participation=participation)
+    return client_rows({"A": [[trace]]}, [4], task, lambda run: run.best)
 
 
 # ---------------------------------------------------------------------------------------- rows of clients
 
 
 def test_what_is_undefined_at_a_client_is_told_in_words():
-    east, west = rows()
+    names = ["east", "west"]
+    east, west = rows_of([EAST, WEST], ByClient(EAST, [EAST, WEST], names), [3, 0], names)
     assert (east["client"], east["size"], east["rounds"]) == ("east", 3, 3)
     assert (east["average_precision"], east["auroc"]) == (1.0, 1.0)
     assert (west["average_precision"], west["auroc"]) == ("undefined", "undefined")
@@ -36,16 +43,13 @@ def test_what_is_undefined_at_a_client_is_told_in_words():
 
 
 def test_who_does_not_train_but_measures_has_a_row_too():
-    task = Task(PROBLEM, [EAST], ByClient(EAST, [EAST, WEST], ["east", "west"]), names=["east"])
-    trace = Trace(last=ITSELF, participation=[3])
-    found = client_rows({"A": [[trace]]}, [4], task, measure=True)
+    found = rows_of([EAST], ByClient(EAST, [EAST, WEST], ["east", "west"]), [3], ["east"])
     assert [(row["client"], row["size"], row["rounds"]) for row in found] == [("east", 3, 3), ("west", 0, 0)]
     assert found[1]["average_precision"] == "undefined"
 
 
 def test_without_names_clients_have_numbers():
-    task = Task(PROBLEM, [EAST, WEST], ByClient(EAST, [EAST, WEST]))
-    found = client_rows({"A": [[Trace(last=ITSELF, participation=[1, 0])]]}, [0], task, measure=True)
+    found = rows_of([EAST, WEST], ByClient(EAST, [EAST, WEST]), [1, 0])
     assert [row["client"] for row in found] == ["0", "1"]
 
 
@@ -56,8 +60,12 @@ def measured(client, **metrics):
     return {"algorithm": "A", "seed": 0, "client": client, "size": 5, "rounds": 1, "dropped": 0} | metrics
 
 
+def summary_of(clients, declared=RANKED):
+    return client_summary(Record([], declared, clients=clients))
+
+
 def test_a_client_has_a_line_with_the_mean_over_seeds_of_each_method():
-    found = client_summary(
+    found = summary_of(
         [
             measured("east", average_precision=0.5, auroc=0.9),
             measured("west", average_precision="undefined", auroc="undefined"),
@@ -83,29 +91,29 @@ def test_a_client_has_a_line_with_the_mean_over_seeds_of_each_method():
 
 def test_a_metric_defined_for_some_seeds_only_is_the_mean_over_those():
     values = ["undefined", 0.4, ""]
-    (line,) = client_summary([measured("east", accuracy=v) | {"seed": s} for s, v in enumerate(values)])
+    (line,) = summary_of([measured("east", accuracy=v) | {"seed": s} for s, v in enumerate(values)], CLASSIFIED)
     assert line["accuracy of A"].mean == 0.4
 
 
 def test_without_metrics_there_are_sizes_only():
-    assert client_summary([measured("east")]) == [{"client": "east", "examples": 5}]
-    assert client_summary([]) == []
+    assert summary_of([measured("east")]) == [{"client": "east", "examples": 5}]
+    assert summary_of([]) == []
 
 
 def test_clients_that_draw_from_distributions_have_no_examples_to_count():
     """Regression: the page said that each had 1.00 examples."""
     case = nested_quadratic(clients=2)
     trace = Trace(last=torch.zeros(3), participation=[1, 1])
-    found = client_rows({"A": [[trace]]}, [0], Task(case.problem, case.clients), measure=False)
+    found = client_rows({"A": [[trace]]}, [0], Task(case.problem, case.clients))
     assert [row["size"] for row in found] == [None, None]
-    assert client_summary(found) == []
-    (line,) = client_summary([found[0] | {"accuracy": 0.5}])
+    assert summary_of(found) == []
+    (line,) = summary_of([found[0] | {"accuracy": 0.5}], CLASSIFIED)
     assert list(line) == ["client", "accuracy of A"]
 
 
-def test_the_most_telling_metric_is_shown():
-    (line,) = client_summary([measured("east", loss=1.0, mine=2.0, auroc=0.5)])
-    assert [name for name in line if " of " in name] == ["auroc of A"]
+def test_the_metric_that_selects_is_shown():
+    (line,) = summary_of([measured("east", loss=1.0, mine=2.0, auroc=0.5, average_precision=0.7)])
+    assert [name for name in line if " of " in name] == ["average_precision of A"]
 
 
 # --------------------------------------------------------------------------------------------- figures
@@ -119,8 +127,8 @@ def evaluations(precisions, **more):
     ]
 
 
-def panel(rows):
-    return figures.curves(rows, "title").axes[0]
+def panel(rows, declared=RANKED):
+    return figures.curves(Record(rows, declared), "title").axes[0]
 
 
 def test_chance_is_a_line_where_it_is_known():
@@ -131,15 +139,19 @@ def test_chance_is_a_line_where_it_is_known():
 
 
 def test_chance_belongs_to_average_precision_alone():
-    figure = figures.curves(evaluations([[0.3, 0.6]], prevalence=0.25, auroc=0.7, saturated=0.0), "title")
+    some = evaluations([[0.3, 0.6]], prevalence=0.25, auroc=0.7, saturated=0.0)
+    figure = figures.curves(Record(some, RANKED), "title")
     assert [axes.get_ylabel() for axes in figure.axes] == ["test average precision", "test AUROC"]
     assert [len(axes.lines) for axes in figure.axes] == [2, 1]
 
 
-@pytest.mark.parametrize("metric", ["average_precision", "client_average_precision", "auroc", "accuracy"])
-def test_bands_of_shares_end_at_nothing_and_everything(metric):
+@pytest.mark.parametrize(
+    ("metric", "declared"),
+    [("average_precision", RANKED), ("client_average_precision", RANKED), ("auroc", RANKED), ("accuracy", CLASSIFIED)],
+)
+def test_bands_of_shares_end_at_nothing_and_everything(metric, declared):
     both = [{"algorithm": "A", "seed": s, "round": 0, metric: value} for s, value in enumerate([0.1, 0.95])]
-    corners = panel(both).collections[0].get_paths()[0].vertices[:, 1]
+    corners = panel(both, declared).collections[0].get_paths()[0].vertices[:, 1]
     assert (corners.min(), corners.max()) == (0.0, 1.0)
 
 
@@ -157,9 +169,9 @@ def test_a_narrow_band_stays_as_it_is():
 
 def test_what_explains_is_in_no_curve_and_in_no_table():
     some = evaluations([[0.3, 0.6]], prevalence=0.25, saturated=0.5)
-    assert curve_names(some) == ["average_precision"]
+    assert [metric.name for metric in Record(some, RANKED).curves()] == ["average_precision"]
     costs = dict.fromkeys(("outer_samples", "inner_samples", "gradients", "bytes_up", "bytes_down", "seconds"), 1)
-    (line,) = summary([row | costs for row in some])
+    (line,) = summary(Record([row | costs for row in some], RANKED))
     assert "saturated" not in line
     assert line["average_precision"] == Estimate(0.6, line["average_precision"].half_width)
     assert line["prevalence"].mean == 0.25
@@ -167,6 +179,6 @@ def test_what_explains_is_in_no_curve_and_in_no_table():
 
 def test_an_average_precision_that_is_never_defined_is_a_dash():
     costs = dict.fromkeys(("outer_samples", "inner_samples", "gradients", "bytes_up", "bytes_down", "seconds"), 1)
-    (line,) = summary([row | costs for row in evaluations([[math.nan]])])
+    (line,) = summary(Record([row | costs for row in evaluations([[math.nan]])], RANKED))
     assert str(line["average_precision"]) == "–"
     assert torch.isnan(torch.tensor(line["average_precision"].mean))

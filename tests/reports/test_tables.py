@@ -4,6 +4,7 @@ import csv
 import io
 import math
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,13 +12,15 @@ from hypothesis import strategies as st
 
 from fedcso.core.costs import Costs
 from fedcso.core.errors import NonFinite
-from fedcso.core.metrics import ByClient
+from fedcso.core.judge import ByClient
 from fedcso.core.streams import stream
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.reports import tables
+from fedcso.reports.recorded import Record
 from fedcso.reports.tables import Estimate
 from tests import helpers
+from tests.declared import CLASSIFIED, RANKED
 
 T_95 = {2: 12.706204736432095, 3: 4.302652729911275}
 """Student's t for a two-sided interval of 95 % by the number of values."""
@@ -36,7 +39,7 @@ def row(algorithm="A", seed=0, round=1, **metrics):
 
 def test_a_summary_is_the_mean_over_seeds_of_the_last_evaluation():
     rows = [row(seed=seed, round=r, loss=10.0 * seed + r) for seed in range(3) for r in (0, 1, 2)]
-    (line,) = tables.summary(rows)
+    (line,) = tables.summary(Record(rows))
     assert line["seeds"] == 3
     assert line["rounds"] == 2
     assert line["loss"].mean == pytest.approx(12.0)
@@ -44,34 +47,79 @@ def test_a_summary_is_the_mean_over_seeds_of_the_last_evaluation():
 
 
 def test_a_summary_counts_the_costs_of_one_run():
-    (line,) = tables.summary([row(seed=0, loss=1.0), row(seed=1, loss=1.0)])
+    (line,) = tables.summary(Record([row(seed=0, loss=1.0), row(seed=1, loss=1.0)]))
     assert [line[name] for name in ("samples ξ", "samples η", "gradients", "bytes sent")] == [2, 6, 3, 48]
     assert line["seconds"] == 1.5  # the runs go in step, so the longest
 
 
 def test_one_seed_has_no_interval():
-    (line,) = tables.summary([row(loss=1.5)])
+    (line,) = tables.summary(Record([row(loss=1.5)]))
     assert line["loss"].mean == 1.5
     assert math.isnan(line["loss"].half_width)
 
 
 def test_methods_keep_their_order_and_metrics_theirs():
     rows = [row("Z", loss=1.0, train_loss=2.0, accuracy=0.5), row("A", loss=1.0, train_loss=2.0, accuracy=0.5)]
-    lines = tables.summary(rows)
+    lines = tables.summary(Record(rows, CLASSIFIED))
     assert [line["algorithm"] for line in lines] == ["Z", "A"]
-    assert [name for name in lines[0] if name in tables.TITLES] == ["accuracy", "loss", "train_loss"]
+    assert list(lines[0])[:5] == ["algorithm", "seeds", "accuracy", "loss", "train_loss"]
 
 
 def test_a_metric_that_only_some_methods_have_is_left_out_for_the_others():
-    lines = tables.summary([row("A", accuracy=0.5, loss=1.0), row("B", accuracy="", loss=1.0), row("C", loss=1.0)])
+    lines = tables.summary(
+        Record([row("A", accuracy=0.5, loss=1.0), row("B", accuracy="", loss=1.0), row("C", loss=1.0)])
+    )
     assert ["accuracy" in line for line in lines] == [True, False, False]
 
 
 def test_runs_that_broke_off_are_counted():
     rows = [row("A", 0, 5, loss=1.0), row("A", 1, 5, loss=1.0), row("B", 0, 5, loss=1.0), row("B", 1, 2, loss=9.0)]
-    lines = tables.summary(rows)
+    lines = tables.summary(Record(rows))
     assert "broke off" not in lines[0]
     assert lines[1]["broke off"] == 1
+
+
+# ------------------------------------------------------------------------------- the iterates of a run
+
+
+def ranked(seed, round, precision, validated):
+    return row(seed=seed, round=round, average_precision=precision, validation_average_precision=validated)
+
+
+ITERATES = Record(
+    [
+        *(ranked(0, 0, 0.1, 0.1), ranked(0, 4, 0.5, 0.9), ranked(0, 8, 0.6, 0.3)),
+        *(ranked(1, 0, 0.1, 0.1), ranked(1, 4, 0.9, 0.2), ranked(1, 8, 0.7, 0.4)),
+    ],
+    RANKED,
+    random=[{"algorithm": "A", "seed": s, "round": 3, "step": 25, "average_precision": 0.2 + s} for s in (0, 1)],
+)
+"""Validation data choose round 4 of the first seed and round 8 of the second; test data would choose otherwise."""
+
+
+def test_results_have_a_line_for_the_last_the_best_and_the_random_iterate():
+    lines = tables.results(ITERATES)
+    assert [(line["algorithm"], line["iterate"], line["seeds"]) for line in lines] == [
+        ("A", iterate, 2) for iterate in ("last", "best", "random")
+    ]
+    assert [line["average_precision"].mean for line in lines] == pytest.approx([0.65, 0.6, 0.7])
+    assert [line["validation_average_precision"].mean for line in lines[:2]] == pytest.approx([0.35, 0.65])
+    assert [line["rounds"] for line in lines] == [8, 6, 3]
+
+
+def test_what_is_not_known_of_an_iterate_is_left_out():
+    _, _, random = tables.results(ITERATES)
+    assert set(random) == {"algorithm", "iterate", "seeds", "average_precision", "rounds"}
+
+
+def test_without_a_random_or_a_chosen_iterate_there_is_no_line_of_it():
+    assert [line["iterate"] for line in tables.results(Record(ITERATES.rows, RANKED))] == ["last", "best"]
+    assert [line["iterate"] for line in tables.results(Record(ITERATES.rows))] == ["last"]
+
+
+def test_runs_that_broke_off_are_counted_for_every_iterate():
+    short = Record([row for row in ITERATES.rows if row["seed"] == 0 or row["round"] < 8], RANKED, ITERATES.random)
+    assert [line["broke off"] for line in tables.results(short)] == [1, 1, 1]
 
 
 # ------------------------------------------------------------------------------------------- cells
@@ -190,29 +238,36 @@ def test_clients_have_their_sizes_rounds_and_faults():
     case = helpers.classification(sizes=(3, 7))
     fault = NonFinite("loss", client=1, round=0, step=0, seed=0)
     found = {"A": [[trace(1.0, participation=[2, 1], dropped=[fault, fault])]]}
-    rows = tables.client_rows(found, [4], Task(case.problem, case.clients), measure=True)
+    rows = tables.client_rows(found, [4], Task(case.problem, case.clients), lambda run: run.last)
     assert [(r["seed"], int(r["client"]), r["size"], r["rounds"], r["dropped"]) for r in rows] == [
         (4, 0, 3, 2, 0),
         (4, 1, 7, 1, 2),
     ]
 
 
+def test_random_iterates_have_a_row_per_run_that_met_one():
+    met, not_met = trace(1.0, output_row={"round": 2, "step": 5, "loss": 0.7}), trace(1.0)
+    rows = tables.random_rows({"A": [[met, not_met]], "B": [[met]]}, [5, 6])
+    assert rows == [{"algorithm": name, "seed": 5, "round": 2, "step": 5, "loss": 0.7} for name in "AB"]
+
+
 # --------------------------------------------------------------------------------- measured by clients
 
 
-def measured(measure=True, test=None):
+def measured(model, test=None):
     """Two runs of a linear model, judged by three clients at home."""
     case = helpers.classification(sizes=(3, 7, 12))
     models = [case.problem.init(stream(seed, 0, 0)) for seed in range(2)]
     at_home = [helpers.classification(sizes=(size,)).clients[0] for size in (4, 8, 16)]
-    task = Task(case.problem, case.clients, ByClient(case.test, at_home) if test is None else test)
-    found = {"A": [[trace(1.0, participation=[1, 1, 1], last=x) for x in models]]}
-    expected = [case.problem.evaluate(x, data) for x in models for data in at_home]
-    return tables.client_rows(found, [4, 5], task, measure=measure), expected
+    task = replace(case, test=ByClient(case.test, at_home) if test is None else test)
+    zero = case.problem.init(stream(9, 0, 0))
+    found = {"A": [[trace(1.0, participation=[1, 1, 1], best=x, last=zero) for x in models]]}
+    expected = [case.judge.evaluate(x, data) for x in models for data in at_home]
+    return tables.client_rows(found, [4, 5], task, model), expected
 
 
-def test_clients_measure_the_last_model_at_home():
-    rows, expected = measured()
+def test_clients_measure_the_model_that_is_asked_for_at_home():
+    rows, expected = measured(lambda run: run.best)
     assert [list(row) for row in rows] == [
         ["algorithm", "seed", "client", "size", "rounds", "dropped", "loss", "accuracy"]
     ] * 6
@@ -220,33 +275,10 @@ def test_clients_measure_the_last_model_at_home():
     for row, metrics in zip(rows, expected, strict=True):
         assert (row["loss"], row["accuracy"]) == (metrics["loss"].item(), metrics["accuracy"].item())
     assert len({row["loss"] for row in rows}) == 6
+    others, _ = measured(lambda run: run.last)
+    assert all(one["loss"] != other["loss"] for one, other in zip(rows, others, strict=True))
 
 
 def test_clients_measure_nothing_before_the_end_or_without_data_of_their_own():
-    assert "loss" not in measured(measure=False)[0][0]
-    assert "loss" not in measured(test=helpers.classification().test)[0][0]
-
-
-def test_curves_are_drawn_of_metrics_and_not_of_their_intervals():
-    rows = [
-        row(train_loss=1.0, client_loss=2.0, loss=3.0, accuracy_interval=0.1, mine=1.0, accuracy=0.5, mine_interval=1)
-    ]
-    assert tables.curve_names(rows) == ["accuracy", "loss", "client_loss", "mine"]
-
-
-def test_the_training_loss_is_drawn_where_nothing_else_is_known():
-    assert tables.curve_names([row(train_loss=1.0)]) == ["train_loss"]
-
-
-def test_a_metric_without_any_value_has_no_curve():
-    assert tables.curve_names([row(accuracy="", loss=1.0), row(accuracy=None, loss=1.0)]) == ["loss"]
-    assert tables.curve_names([row(accuracy="", loss=1.0), row(accuracy=0.5, loss=1.0)]) == ["accuracy", "loss"]
-
-
-def test_columns_have_the_order_in_which_people_want_them():
-    """Test data first, then the mean over clients, then what was seen in training, then a problem's own."""
-    names = ["mine", "train_loss", "client_loss", "client_accuracy", "gradient_norm", "loss", "accuracy"]
-    expected = ["accuracy", "loss", "client_accuracy", "client_loss", "gradient_norm", "train_loss", "mine"]
-    assert tables.metric_names([row(**dict.fromkeys(names, 1.0))]) == expected
-    (line,) = tables.summary([row(**dict.fromkeys(names, 1.0))])
-    assert [name for name in line if name in names] == expected
+    assert "loss" not in measured(None)[0][0]
+    assert "loss" not in measured(lambda run: run.best, helpers.classification().test)[0][0]

@@ -6,16 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcso.runs.collapse import collapse
+from fedcso.core.metric import Declared, Metric
+from fedcso.runs import collapse as module
+from tests.declared import RANKED
+
+METRIC = "validation_average_precision"
 
 
 def rows(*values, **more):
-    return [{"round": 10 * i, "average_precision": value, **more} for i, value in enumerate(values)]
+    return [{"round": 10 * i, METRIC: value, **more} for i, value in enumerate(values)]
+
+
+def collapse(rows, declared=RANKED):
+    return module.collapse(rows, declared)
 
 
 def test_it_is_dated_and_measured():
     assert collapse(rows(0.2, 0.5, 0.7, 0.3)).startswith(
-        "collapsed: average_precision was 0.7000 after round 20 and is 0.3000 after round 30; "
+        f"collapsed: {METRIC} was 0.7000 after round 20 and is 0.3000 after round 30; "
     )
 
 
@@ -53,5 +61,40 @@ def test_what_only_rises_has_not_collapsed(values):
     assert collapse(rows(*values)) is None
 
 
-def test_metrics_that_should_fall_are_left_alone():
-    assert collapse([{"round": i, "loss": value} for i, value in enumerate((0.2, 0.9, 0.1))]) is None
+def test_only_the_metric_that_selects_is_looked_at():
+    """AUROC fell back to its start while average precision rose from 0.10 to 0.72: nothing was lost."""
+    precision, auroc = (0.10, 0.35, 0.60, 0.72), (0.50, 0.80, 0.55, 0.50)
+    both = [
+        {"round": r, METRIC: p, "average_precision": p, "auroc": a, "validation_auroc": a}
+        for r, (p, a) in enumerate(zip(precision, auroc, strict=True))
+    ]
+    assert collapse(both) is None
+
+
+def test_validation_data_are_looked_at_where_there_are_any():
+    falling, rising = (0.2, 0.7, 0.2), (0.2, 0.5, 0.7)
+    tested = [row | {"average_precision": value} for row, value in zip(rows(*rising), falling, strict=True)]
+    assert collapse(tested) is None
+    only_tested = Declared(RANKED.metrics, "train_loss", validated=False, headline="average_precision")
+    assert collapse(tested, only_tested).startswith("collapsed: average_precision was 0.7000 after round 10")
+
+
+def declared(metric):
+    return Declared([metric], metric.name, validated=True, headline=metric.name)
+
+
+def test_a_judges_own_metric_is_looked_at_in_the_direction_it_declares():
+    values = (0.8, 0.2, 0.7)
+    some = [{"round": r, "error": value} for r, value in enumerate(values)]
+    error = Metric("error", higher_is_better=False, share=True)
+    assert "error was 0.2000 after round 1 and is 0.7000 after round 2" in collapse(some, declared(error))
+    assert collapse(some, declared(Metric("error", higher_is_better=True, share=True))) is None
+
+
+def test_of_what_is_not_a_share_it_is_not_known_how_much_is_a_lot():
+    some = [{"round": r, "loss": value} for r, value in enumerate((9.0, 2.0, 8.0))]
+    assert collapse(some, declared(Metric("loss", higher_is_better=False))) is None
+
+
+def test_where_nothing_is_declared_nothing_is_said():
+    assert collapse(rows(0.2, 0.7, 0.2), Declared()) is None

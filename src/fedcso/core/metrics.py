@@ -1,56 +1,68 @@
 """Numbers to report: evaluation of a model, and intervals over seeds."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
-from fedcso.core.judge import Judge
+from fedcso.core.errors import FedcsoError
+from fedcso.core.judge import ByClient
+from fedcso.core.metric import Metric
 from fedcso.core.task import Task
 from fedcso.core.tree import Tree, norm, stack
 
-HIGHER_IS_BETTER = frozenset({"accuracy", "average_precision", "auroc"})
-"""Metrics to be maximised; all others are losses or errors."""
+OBJECTIVE = Metric("loss", "loss F(x)", higher_is_better=False)
+GRADIENT_NORM = Metric("gradient_norm", "true gradient norm ‖∇F(x)‖", higher_is_better=False, log=True)
 
 
-AT_CLIENTS = "client_"
-"""Before a metric's name: its mean over what the clients measure at home."""
-
-INTERVAL = "_interval"
-"""The half-width of a metric's own interval (over test tasks, say) has the metric's name with this behind it."""
-
-CHANCE = {"average_precision": "prevalence"}
-"""What a random model gets, where a problem reports it: by metric, the name of the other one."""
-
-DIAGNOSTIC = frozenset({"saturated"})
-"""Recorded to explain what went wrong, not to be shown as a result."""
-
-ASIDE = DIAGNOSTIC | set(CHANCE.values())
-"""Metrics without a curve or a mean over clients of their own."""
-
-
-class ByClient(NamedTuple):
-    """Held-out data as a whole, and what each client measures at home."""
-
-    whole: Any
-    clients: Sequence[Any]
-    names: Sequence[str] = ()
-    """Who they are, if not the clients that train, in their order."""
-
-
-def is_better(metric: str, value: float, earlier: Sequence[float]) -> bool:
-    """True if a value is finite and beats all earlier ones."""
-    sign = 1 if metric.removeprefix(AT_CLIENTS) in HIGHER_IS_BETTER else -1
-    return math.isfinite(value) and all(sign * value > sign * e for e in earlier if math.isfinite(e))
+def declare(task: Task) -> list[Metric]:
+    """Return the metrics that `evaluate` measures for a task, in the order in which they are shown."""
+    judged = task.judge.metrics
+    shown: list[Metric] = []
+    if task.test is not None:
+        shown += [metric.on_test() for metric in judged]
+    if isinstance(task.test, ByClient):
+        shown += [metric.over_clients() for metric in judged if metric.curve]
+    if task.problem.exact is not None:
+        shown += [OBJECTIVE, GRADIENT_NORM]
+    if task.validation is None:
+        return shown
+    # Of what is measured on validation data only the metric that decides is shown; the others are recorded.
+    validated = [metric if metric.name == task.judge.select else metric.hidden() for metric in judged]
+    if isinstance(task.validation, ByClient):
+        validated += [metric.over_clients().hidden() for metric in judged if metric.curve]
+    return shown + [metric.on_validation() for metric in validated]
 
 
 def evaluate(task: Task, models: Sequence[Tree], weights: Sequence[float]) -> list[dict[str, float]]:
-    """Return the metrics of each model: F and ‖∇F‖ where they are known, and what the judge measures on test data."""
+    """Return the metrics of each model.
+
+    They are F and ‖∇F‖ where they are known, what the judge measures on test data, and the same on validation data.
+    """
     exact = _for_each(partial(_measure_exactly, task, weights), models, task.problem.broadcasts)
-    judged = _for_each(partial(_judge, task), models, task.judge.broadcasts)
-    return [known | measured for known, measured in zip(exact, judged, strict=True)]
+    tested = _for_each(lambda x: task.judge.measure(x, task.test), models, task.judge.broadcasts)
+    validated = evaluate_validation(task, models)
+    return [joined(*parts) for parts in zip(exact, tested, validated, strict=True)]
+
+
+def evaluate_validation(task: Task, models: Sequence[Tree]) -> list[dict[str, float]]:
+    """Return what the judge measures of each model on validation data."""
+    measured = _for_each(lambda x: task.judge.measure(x, task.validation), models, task.judge.broadcasts)
+    return [{task.judge.metric(name).on_validation().name: value for name, value in one.items()} for one in measured]
+
+
+def joined(*parts: Mapping[str, float]) -> dict[str, float]:
+    """Return several parts of an evaluation as one; raise if two of them have a name in common."""
+    whole: dict[str, float] = {}
+    for part in parts:
+        if common := whole.keys() & part.keys():
+            raise FedcsoError(
+                f"two metrics are called {min(common)!r}: give the one that the judge's evaluate returns another name"
+            )
+        whole |= part
+    return whole
 
 
 def _for_each(
@@ -69,31 +81,7 @@ def _measure_exactly(task: Task, weights: Sequence[float], x: Tree) -> dict[str,
     if task.problem.exact is None:
         return {}
     value, gradient = task.problem.exact(x, task.clients, weights)
-    return {"loss": value, "gradient_norm": norm(gradient, torch.as_tensor(value).ndim)}
-
-
-def _judge(task: Task, x: Tree) -> dict[str, Any]:
-    if not isinstance(task.test, ByClient):
-        return task.judge.measure(x, task.test)
-    return task.judge.measure(x, task.test.whole) | mean_over_clients(at_clients(task.judge, x, task.test))
-
-
-def at_clients(judge: Judge, x: Tree, test: ByClient) -> list[dict[str, Any]]:
-    """Return the metrics of one model at each client."""
-    with torch.no_grad():
-        measured = [judge.measure(x, data) for data in test.clients]
-    return [{name: value for name, value in m.items() if not name.endswith(INTERVAL)} for m in measured]
-
-
-def mean_over_clients(measured: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """`client_…`: every client counts alike, and one for whom a metric is undefined (nan) is left out of it."""
-    names = dict.fromkeys(name for metrics in measured for name in metrics if name not in ASIDE)
-    return {
-        f"{AT_CLIENTS}{name}": torch.stack(
-            [torch.as_tensor(m[name], dtype=torch.float64) for m in measured if name in m]
-        ).nanmean(0)
-        for name in names
-    }
+    return {OBJECTIVE.name: value, GRADIENT_NORM.name: norm(gradient, torch.as_tensor(value).ndim)}
 
 
 def mean_and_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
@@ -102,7 +90,7 @@ def mean_and_interval(values: Sequence[float], level: float = 0.95) -> tuple[flo
     mean = math.fsum(values) / n
     if n < 2:
         return mean, math.nan
-    from scipy import stats  # here, for it takes long to load and a site's client never needs it
+    from scipy.special import stdtrit  # here, for a site's client never needs it; scipy.stats takes a second to load
 
     variance = math.fsum((v - mean) * (v - mean) for v in values) / (n - 1)
-    return mean, float(stats.t.ppf(0.5 + level / 2, n - 1)) * math.sqrt(variance / n)
+    return mean, float(stdtrit(n - 1, 0.5 + level / 2)) * math.sqrt(variance / n)

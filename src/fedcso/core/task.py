@@ -35,11 +35,11 @@ class Task:
     clients: Sequence[Any]
     """The training data of each client, in whatever form the problem's `sample_outer` takes."""
     test: Any = None
-    """Held-out data for the judge; looked at only to report."""
+    """Held-out data for the judge; looked at only to report, never to choose."""
     validation: Any = None
-    """Held-out data by which settings and iterates are chosen."""
+    """Held-out data by which settings and models are chosen (`fedcso.engines.choice`)."""
     judge: Judge = Judge()  # noqa: RUF009 - frozen
-    """What is measured on held-out data, and which of it decides."""
+    """What is measured on held-out data, and by which metric models are chosen."""
     names: Sequence[str] = ()
     """What the clients are called, if not by number."""
     notes: Sequence[str] = ()
@@ -56,10 +56,14 @@ class Task:
                 )
 
     def for_tuning(self) -> "Task":
-        """Return the task with its validation data in the place of its test data, which are not looked at."""
-        return replace(self, test=self.validation, validation=None)
+        """Return the task without its test data: settings are chosen on validation data alone."""
+        return replace(self, test=None)
 
-    def without_test(self) -> "Task":
+    def for_reporting(self) -> "Task":
+        """Return the task without its validation data, for runs in which nothing is chosen any more."""
+        return replace(self, validation=None)
+
+    def without_held_out(self) -> "Task":
         """Return the task without held-out data: nothing is measured on any."""
         return replace(self, test=None, validation=None)
 

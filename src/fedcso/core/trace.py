@@ -16,9 +16,11 @@ class Trace:
     last: Tree = None
     """x̄ after the last round."""
     best: Tree = None
-    """x̄ at the evaluation with the best `Problem.select` metric."""
+    """x̄ at the evaluation that validation data (or the training objective) choose: `fedcso.engines.choice`."""
     output: Tree = None
-    """x̄_t at a uniformly random step t, which the theorems speak of."""
+    """x̄_t at a uniformly random step t, which the theorems speak of; None until that step has been taken."""
+    output_row: dict[str, float] = field(default_factory=dict)
+    """The metrics of `output`, the round in which it was met and the steps taken until then."""
     shared: Tree = None
     """The server's whole final state (x, u, …)."""
     costs: Costs = field(default_factory=Costs)

@@ -18,7 +18,8 @@ from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Message
 from fedcso.core.costs import Costs
 from fedcso.core.errors import FedcsoError, NonFinite
-from fedcso.core.metrics import ByClient, at_clients, evaluate, mean_over_clients
+from fedcso.core.judge import ByClient
+from fedcso.core.metrics import evaluate, evaluate_validation, joined
 from fedcso.core.packing import pack, unpack
 from fedcso.core.tree import Tree, leaves, unflatten_like, zeros_like
 from fedcso.core.workers import cores, pool
@@ -79,24 +80,26 @@ class OverRanks(ClientByClient):
         return Gathered(messages, present / len(job.able), [outcome])
 
     def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
-        """The leader measures on the whole test data, while the others measure what each client would at home."""
+        """The leader measures on all held-out data, while the others measure what each client would at home."""
         job = self.job
-        test = job.task.test
+        judge, test = job.task.judge, job.task.test
         whole, at_home = (test.whole, test.clients) if isinstance(test, ByClient) else (test, [])
         others = ranks.size() - 1
         own = [n for n in range(len(at_home)) if not others or n % others == ranks.rank() - 1]
-        found: dict[str, Any] = {"whole": {}, "clients": {}}
+        found: dict[str, Any] = {"whole": {}, "validation": {}, "clients": {}}
         (x,) = models
         if not ranks.follows():
             weights = job.weights(range(len(job.clients)))
-            (found["whole"],) = evaluate(replace(job.task, test=whole), [x], weights)
+            (found["whole"],) = evaluate(replace(job.task, test=whole, validation=None), [x], weights)
+            (found["validation"],) = evaluate_validation(job.task, [x])
         for n in own:
-            (metrics,) = at_clients(job.task.judge, x, ByClient(None, [at_home[n]]))
+            (metrics,) = judge.at_clients(x, ByClient(None, [at_home[n]]))
             found["clients"][n] = {name: float(value) for name, value in metrics.items()}
         gathered = [json.loads(answer) for answer in ranks.collect(json.dumps(found).encode())]
         by_client = {int(n): metrics for answer in gathered for n, metrics in answer["clients"].items()}
-        means = mean_over_clients([by_client[n] for n in range(len(at_home))])
-        return [gathered[ranks.LEADER]["whole"] | {name: float(value) for name, value in means.items()}]
+        means = judge.mean_over_clients([by_client[n] for n in range(len(at_home))])
+        leader = gathered[ranks.LEADER]
+        return [joined(leader["whole"], {name: float(v) for name, v in means.items()}, leader["validation"])]
 
     # ----------------------------------------------------------------------- what the leader alone decides
 

@@ -10,13 +10,17 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import NamedTuple
 
+from fedcso.core import metrics
 from fedcso.core.errors import FedcsoError
-from fedcso.core.metrics import is_better
+from fedcso.core.metric import Declared, Metric
+from fedcso.core.metrics import GRADIENT_NORM, joined
 from fedcso.core.plan import Plan
+from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.core.tree import Tree
+from fedcso.engines.choice import choose, deciding_metric, prefers, validates
 from fedcso.engines.job import Job
-from fedcso.engines.server import Report
+from fedcso.engines.server import TRAIN_LOSS, Report
 from fedcso.engines.snapshot import Snapshot
 from fedcso.theory import adaptive
 
@@ -71,6 +75,11 @@ class Progress(NamedTuple):
         """True if there is nothing left to play."""
         return over(self.rounds.jobs[0].plan, self.done, self.traces)
 
+    @property
+    def declared(self) -> Declared:
+        """The metrics that the runs record."""
+        return declare(self.rounds.jobs[0].task)
+
     def snapshot(self) -> Snapshot:
         """Return all that is needed to go on from here."""
         return Snapshot(self.done, self.rounds.state(), [copy(trace) for trace in self.traces])
@@ -89,7 +98,7 @@ def drive(rounds: Rounds, callbacks: Sequence[Callback] = (), start: Snapshot | 
         raise FedcsoError("runs that choose their own m (inner_batch_most) can't be played together, only one by one")
     if start is None:
         models = [job.start() for job in jobs]
-        traces = [Trace(last=x, best=x, output=x, participation=[0] * len(jobs[0].clients)) for x in models]
+        traces = [Trace(last=x, best=x, participation=[0] * len(jobs[0].clients)) for x in models]
         best = [float("nan")] * len(jobs)
         _record(rounds, traces, best, 0, [float("nan")] * len(jobs), clock)
     else:
@@ -97,9 +106,10 @@ def drive(rounds: Rounds, callbacks: Sequence[Callback] = (), start: Snapshot | 
         traces = [copy(trace) for trace in start.traces]  # the snapshot itself stays as it is
         rounds.failures |= {i: trace.failure for i, trace in enumerate(traces) if trace.failure}
         clock -= max(trace.rows[-1]["seconds"] for trace in traces)
-        best = [_best_of(trace.rows, jobs[0].task.judge.select) for trace in traces]
+        best = [_best_of(trace.rows, deciding_metric(jobs[0].task)) for trace in traces]
         if plan.adaptive:
-            rounds.resize(next(int(row["inner_batch"]) for row in reversed(traces[0].rows) if "inner_batch" in row))
+            size = adaptive.INNER_BATCH.name
+            rounds.resize(next(int(row[size]) for row in reversed(traces[0].rows) if size in row))
     for r in range(start.done if start else 0, plan.rounds):
         if over(plan, r, traces):
             break
@@ -116,6 +126,7 @@ def drive(rounds: Rounds, callbacks: Sequence[Callback] = (), start: Snapshot | 
             trace.costs += report.costs
             present = set(report.participants)
             trace.participation = [count + (n in present) for n, count in enumerate(trace.participation)]
+        _record_outputs(rounds, traces, reports, r + 1)
         if (r + 1) % plan.evaluate_every == 0 or r + 1 == plan.rounds or adaptive.due(plan, r + 1):
             _record(rounds, traces, best, r + 1, losses, clock)
         rounds.announce(Progress(r + 1, traces, rounds), callbacks)
@@ -125,51 +136,67 @@ def drive(rounds: Rounds, callbacks: Sequence[Callback] = (), start: Snapshot | 
 def over(plan: Plan, done: int, traces: Sequence[Trace]) -> bool:
     """True if all rounds are played, or every run has broken off or come below the plan's ε."""
     return done == plan.rounds or all(
-        trace.failure is not None or trace.rows[-1].get(RUNNING, float("inf")) <= plan.epsilon for trace in traces
+        trace.failure is not None or trace.rows[-1].get(MEAN_GRADIENT_NORM.name, float("inf")) <= plan.epsilon
+        for trace in traces
     )
 
 
-RUNNING = "mean_gradient_norm"
+MEAN_GRADIENT_NORM = Metric("mean_gradient_norm", "root mean ‖∇F(x)‖² so far", higher_is_better=False)
 """The root of the mean of ‖∇F(x̄)‖² over the evaluations so far, of which the theorems speak."""
+
+
+def declare(task: Task) -> Declared:
+    """Return the metrics that runs on a task record, and which of them decides."""
+    deciding = deciding_metric(task).name
+    return Declared(
+        [*metrics.declare(task), MEAN_GRADIENT_NORM, *adaptive.METRICS, TRAIN_LOSS],
+        deciding,
+        validates(task),
+        headline=deciding if task.test is None else task.judge.select or deciding,
+    )
 
 
 def _record(
     rounds: Rounds, traces: Sequence[Trace], best: list[float], done: int, train_losses: Sequence[float], clock: float
 ) -> None:
     """Evaluate the models as they are after `done` rounds; `best` holds the best value of each run so far."""
-    jobs, job = rounds.jobs, rounds.jobs[0]
+    jobs, job, deciding = rounds.jobs, rounds.jobs[0], deciding_metric(rounds.jobs[0].task)
     results = rounds.evaluate([trace.last for trace in traces])
-    for i, (one, trace, metrics) in enumerate(zip(jobs, traces, results, strict=True)):
+    for i, (one, trace, found) in enumerate(zip(jobs, traces, results, strict=True)):
         if trace.failure:
             continue
-        row = {"round": done, "step": done * job.plan.local_steps, "train_loss": train_losses[i], **metrics}
-        if job.plan.epsilon and "gradient_norm" in row:
-            before = trace.rows[-1][RUNNING] if trace.rows else 0.0
+        row = {"round": done, "step": done * job.plan.local_steps, TRAIN_LOSS.name: train_losses[i]}
+        row = joined(row, found)
+        if job.plan.epsilon and GRADIENT_NORM.name in row:
+            before = trace.rows[-1][MEAN_GRADIENT_NORM.name] if trace.rows else 0.0
             count = len(trace.rows)
-            row[RUNNING] = ((before**2 * count + row["gradient_norm"] ** 2) / (count + 1)) ** 0.5
+            mean_square = (before**2 * count + row[GRADIENT_NORM.name] ** 2) / (count + 1)
+            row[MEAN_GRADIENT_NORM.name] = mean_square**0.5
         if adaptive.due(job.plan, done):
-            row |= _diagnosed(one, trace, done)
-            rounds.resize(int(row["inner_batch"]))
+            row = joined(row, _diagnosed(one, trace, done))
+            rounds.resize(int(row[adaptive.INNER_BATCH.name]))
         counted = {name: count for name, count in trace.costs.as_dict().items() if name != "rounds"}
-        row |= counted | {"seconds": time.perf_counter() - clock}
-        select = _selecting(job.task.judge.select, row)
-        if is_better(select, row[select], [best[i]]):
-            trace.best, best[i] = trace.last, row[select]
+        row = joined(row, counted, {"seconds": time.perf_counter() - clock})
+        if prefers(deciding, row[deciding.name], best[i]):
+            trace.best, best[i] = trace.last, row[deciding.name]
         trace.rows = [*trace.rows, row]
 
 
-def _selecting(select: str, row: dict[str, float]) -> str:
-    """Return the metric of a row by which the best iterate is chosen."""
-    return select if select in row else "train_loss"
+def _best_of(rows: Sequence[dict[str, float]], deciding: Metric) -> float:
+    """Return the value of the deciding metric at the iterate chosen so far."""
+    chosen = choose(rows, deciding)
+    return float("nan") if chosen is None else chosen[deciding.name]
 
 
-def _best_of(rows: Sequence[dict[str, float]], wanted: str) -> float:
-    """The best value in some rows."""
-    best = float("nan")
-    for row in rows:
-        select = _selecting(wanted, row)
-        best = row[select] if is_better(select, row[select], [best]) else best
-    return best
+def _record_outputs(
+    rounds: Rounds, traces: Sequence[Trace], reports: Sequence[Report | FedcsoError], done: int
+) -> None:
+    """Evaluate the random iterates that the last round has met."""
+    met = [i for i, report in enumerate(reports) if isinstance(report, Report) and report.output is not None]
+    if not met:
+        return
+    for i, found in zip(met, rounds.evaluate([traces[i].output for i in met]), strict=True):
+        traces[i].output_row = joined({"round": done, "step": rounds.jobs[i].output_step() + 1}, found)
 
 
 def _diagnosed(job: Job, trace: Trace, done: int) -> dict[str, float]:

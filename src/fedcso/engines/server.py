@@ -15,9 +15,13 @@ from fedcso.core.algorithm import Server
 from fedcso.core.codec import KEPT, Broadcast, Memory, Message, Messages, Round, full
 from fedcso.core.costs import Costs
 from fedcso.core.errors import Fault, FedcsoError
+from fedcso.core.metric import Metric
 from fedcso.core.tree import Tree, Weight, average, nbytes, split, without
 from fedcso.engines.client import Reply
 from fedcso.engines.job import Job
+
+TRAIN_LOSS = Metric("train_loss", "training loss", higher_is_better=False, curve=False)
+"""The mean of the losses F̂ + r seen in the round's local steps, over the clients that count."""
 
 Combine = Callable[[Sequence[Tree], Sequence[float]], Tree]
 """What clients sent and how much each counts, as one."""

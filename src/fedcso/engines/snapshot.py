@@ -30,6 +30,12 @@ def _fault_code(fault: Fault) -> list[Any]:
     return [kind.__name__, list(values)]
 
 
+def _models(trace: Trace) -> dict[str, Tree]:
+    """Return the models of a trace, as far as there are any."""
+    models = {"last": trace.last, "best": trace.best, "output": trace.output, "shared": trace.shared or {}}
+    return {name: model for name, model in models.items() if model is not None}
+
+
 def chunks(snapshot: Snapshot) -> Iterator[bytes]:
     """The snapshot as the content of a file, piece by piece."""
     tensors: dict[str, Leaf] = {}
@@ -40,11 +46,8 @@ def chunks(snapshot: Snapshot) -> Iterator[bytes]:
         "traces": [
             {
                 "rows": trace.rows,
-                "models": encode(
-                    {"last": trace.last, "best": trace.best, "output": trace.output, "shared": trace.shared or {}},
-                    tensors,
-                    seen,
-                ),
+                "output_row": trace.output_row,
+                "models": encode(_models(trace), tensors, seen),
                 "costs": asdict(trace.costs),
                 "participation": trace.participation,
                 "dropped": [_fault_code(fault) for fault in trace.dropped],
@@ -72,6 +75,7 @@ def read(source: Reader, device: str = "cpu") -> Snapshot:
     traces = [
         Trace(
             rows=code["rows"],
+            output_row=code.get("output_row", {}),  # earlier versions did not measure that model
             **decode(code["models"], tensors),
             costs=Costs(**code["costs"]),
             participation=code["participation"],

@@ -16,6 +16,7 @@ from matplotlib.ticker import NullFormatter
 
 from fedcso.algorithms import FCSG, AccFCSGM
 from fedcso.core.algorithm import Algorithm
+from fedcso.core.metrics import GRADIENT_NORM
 from fedcso.core.plan import Plan
 from fedcso.core.streams import stream
 from fedcso.core.task import Task
@@ -26,7 +27,7 @@ from fedcso.experiments.reproduction import About, Picture, Statement, conclude
 from fedcso.problems import PROBLEMS
 from fedcso.reports import figures
 from fedcso.reports.looks import look
-from fedcso.reports.tables import TITLES, as_csv, metric_rows
+from fedcso.reports.tables import as_csv, metric_rows
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.study import Unit
 
@@ -118,7 +119,7 @@ def error(traces: Sequence[Trace], clients: int) -> Error:
     """Evaluation by evaluation."""
     rows = list(zip(*(trace.rows for trace in traces), strict=False))
     samples = [fmean(row["inner_samples"] for row in some) / clients for some in rows]
-    return Error(samples, [fmean(row["gradient_norm"] for row in some) for some in rows])
+    return Error(samples, [fmean(row[GRADIENT_NORM.name] for row in some) for some in rows])
 
 
 # ---------------------------------------------------------------------------------------- estimators
@@ -152,7 +153,7 @@ def _by_estimator(config: BiasSettings) -> dict[Estimated, Unit]:
             key = Estimated(method, name, m)
             units[key] = Unit(
                 f"{method} {key.label}",
-                task.without_test(),
+                task.without_held_out(),
                 Plan(rounds, q, b, m),
                 [algorithm],
                 config.seeds,
@@ -217,7 +218,7 @@ def _by_size(config: BiasSettings) -> dict[Sized, Unit]:
         for m, (task, plan) in (plans | {ADAPTIVE: (whole, grows)}).items():
             key = Sized(noise, m)
             name = f"noise {noise:g} {key.label}"
-            units[key] = Unit(name, task.without_test(), plan, algorithms, config.seeds)
+            units[key] = Unit(name, task.without_held_out(), plan, algorithms, config.seeds)
     return units
 
 
@@ -280,8 +281,7 @@ def _draw(axes: Axes, one: Error, label: str, number: int, bold: bool = False) -
 
 
 def _finish(axes: Axes, title: str) -> None:
-    figures.finish(axes, "gradient_norm")
-    axes.set_ylabel(TITLES["gradient_norm"])
+    figures.finish(axes, GRADIENT_NORM)
     axes.set_xlabel("inner samples of a client")
     axes.set_xscale("log")
     axes.xaxis.set_minor_formatter(NullFormatter())

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 from matplotlib.figure import Figure
 
 from fedcso.algorithms import ALGORITHMS
-from fedcso.core.metrics import HIGHER_IS_BETTER, mean_and_interval
+from fedcso.core.metrics import GRADIENT_NORM, mean_and_interval
 from fedcso.core.plan import Plan
 from fedcso.experiments.experiment import Experiment, Runner, Settings
 from fedcso.experiments.reproduction import About, Picture, Statement, conclude
 from fedcso.problems import PROBLEMS
+from fedcso.problems.scores import AVERAGE_PRECISION
 from fedcso.reports import figures, tables
 from fedcso.reports.tables import Estimate
 from fedcso.runs.folder import RunFolder
@@ -23,7 +24,7 @@ from fedcso.runs.methods import Method
 from fedcso.runs.specs import parse_codec
 from fedcso.runs.study import Results, Unit
 
-MEASURED = {"invariant_logistic": "gradient_norm", "auprc": "average_precision"}
+MEASURED = {"invariant_logistic": GRADIENT_NORM, "auprc": AVERAGE_PRECISION.on_test()}
 """By problem, what a model is judged by."""
 
 FULL = "full"
@@ -134,7 +135,7 @@ def _with_megabytes(found: Results, unit: Unit) -> list[dict[str, Any]]:
 
 def _line(config: CommunicationSettings, cell: Cell, rows: Rows) -> dict[str, Any]:
     last, full = ([row for row in rows[one] if row["round"] == config.rounds] for one in (cell, cell.full))
-    metric = MEASURED[cell.problem]
+    metric = MEASURED[cell.problem].name
     return {
         "problem": cell.problem,
         "method": cell.method,
@@ -163,15 +164,14 @@ def _panels(config: CommunicationSettings, problem: str, rows: Rows) -> Figure:
 
 
 def _caption(problem: str) -> str:
-    return f"{MEASURED[problem].replace('_', ' ').capitalize()} against bytes on {problem}; 95 % bands over seeds."
+    return f"{MEASURED[problem].name.replace('_', ' ').capitalize()} against bytes on {problem}; 95 % bands over seeds."
 
 
 def check(config: CommunicationSettings, table: Sequence[dict[str, Any]]) -> list[Statement]:
     """Which ways save bytes without hurting, for each problem and method."""
     statements = []
     for problem in config.problems:
-        metric = MEASURED[problem]
-        sign = 1 if metric in HIGHER_IS_BETTER else -1
+        metric, sign = MEASURED[problem].name, 1 if MEASURED[problem].higher_is_better else -1
         for method in config.methods:
             lines = {line["u sent"]: line for line in table if (line["problem"], line["method"]) == (problem, method)}
             full = lines[FULL][metric].mean

@@ -25,7 +25,9 @@ from fedcso.experiments.experiment import Experiment, Runner, Settings
 from fedcso.experiments.reproduction import About, Picture, Statement, conclude
 from fedcso.experiments.trials import Space, Trial
 from fedcso.problems import PROBLEMS
+from fedcso.problems.maml import ACCURACY, LOSS
 from fedcso.reports import figures, tables
+from fedcso.reports.recorded import Record
 from fedcso.reports.tables import Estimate
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.study import Unit
@@ -48,10 +50,10 @@ FOUND = {
 """What the trials of Figure 2 on Omniglot chose, roughly: the quick version's settings."""
 OURS = ("FCSG", "FCSG-M", "Acc-FCSG-M")
 PANELS = {
-    "client_loss": "loss, training characters",
-    "client_accuracy": "accuracy, training characters",
-    "loss": "loss, unseen characters",
-    "accuracy": "accuracy, unseen characters",
+    LOSS.over_clients(): "loss, training characters",
+    ACCURACY.over_clients(): "accuracy, training characters",
+    LOSS: "loss, unseen characters",
+    ACCURACY: "accuracy, unseen characters",
 }
 
 
@@ -139,7 +141,7 @@ def carry_out(folder: RunFolder, config: FewShotSettings) -> None:
     settled = config.chosen or {method: trials.best(some) for method, some in tried.items()}
     chosen = {method: ALGORITHMS[method](**settings) for method, settings in settled.items()}
     some = task.test._replace(whole=index(task.test.whole, slice(config.curve_tasks)))
-    for_curves = replace(task, test=some)
+    for_curves = replace(task.for_reporting(), test=some)
     found = run(
         [
             Unit(method, for_curves, _plan(config, config.rounds), [algorithm], config.seeds)
@@ -162,7 +164,7 @@ def carry_out(folder: RunFolder, config: FewShotSettings) -> None:
         method: [task.judge.measure(one.last, task.test.whole) for one in runs] for method, (runs,) in found.items()
     }
     folder.write("metrics.csv", tables.as_csv(rows))
-    at_home = tables.client_rows(found, config.seeds, task, measure=True)
+    at_home = tables.client_rows(found, config.seeds, task, lambda run: run.last)
     folder.write("clients.csv", tables.as_csv(at_home))
     if tried:
         folder.write("trials.csv", tables.as_csv(trials.as_rows(tried, "validation_loss")))
@@ -174,11 +176,11 @@ def _plan(config: FewShotSettings, rounds: int) -> Plan:
 
 
 def _loss(run: Trace) -> float:
-    return float("inf") if run.failure else run.rows[-1]["loss"]
+    return float("inf") if run.failure else run.rows[-1][LOSS.on_validation().name]
 
 
 def _validated(task: Task, run: Trace) -> float:
-    return float(task.judge.measure(run.last, task.validation)["accuracy"])
+    return float(task.judge.measure(run.last, task.validation)[ACCURACY.name])
 
 
 def _longer(config: FewShotSettings, task: Task, method: str, algorithm: Any) -> Unit:
@@ -215,7 +217,7 @@ def _table(
     chosen: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """The last model of every method on all test tasks, with its settings and costs."""
-    costs = {line["algorithm"]: line for line in tables.summary(rows)}
+    costs = {line["algorithm"]: line for line in tables.summary(Record(rows))}
     table = []
     for method, runs in final.items():
         line, algorithm = costs[method], chosen[method]

@@ -15,15 +15,19 @@ from matplotlib.figure import Figure
 
 from fedcso.algorithms import FCSG, FCSGM, AccFCSGM
 from fedcso.core.algorithm import Algorithm
-from fedcso.core.metrics import mean_and_interval
+from fedcso.core.metric import Declared, Metric
+from fedcso.core.metrics import GRADIENT_NORM, mean_and_interval
 from fedcso.core.plan import Plan
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
+from fedcso.engines.loop import declare
 from fedcso.estimators.mean_outside import mean_outside
 from fedcso.experiments.experiment import Experiment, Runner, Settings
 from fedcso.experiments.reproduction import About, Picture, Statement, conclude
 from fedcso.problems import PROBLEMS
+from fedcso.problems.invariant_logistic import ACCURACY
 from fedcso.reports import figures, tables
+from fedcso.reports.recorded import Record
 from fedcso.reports.tables import Estimate
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.study import Unit
@@ -108,21 +112,22 @@ def carry_out(folder: RunFolder, config: Figure1Settings) -> None:
     pictures = [
         Picture(
             "figure1-accuracy",
-            _panels(rows, "accuracy", METHODS),
+            _panels(rows, ACCURACY.on_test(), METHODS),
             "Test accuracy against communication rounds; mean over seeds with 95 % bands.",
         ),
         Picture(
             "figure1-gradient-norm",
-            _panels(rows, "gradient_norm", METHODS),
+            _panels(rows, GRADIENT_NORM, METHODS),
             "The true gradient norm ‖∇F(x̄)‖ of the same runs: here the bias of a small m shows.",
         ),
         Picture(
             "figure1-mean-outside",
-            _panels(rows, "gradient_norm", ("FCSG-M", OUTSIDE)),
+            _panels(rows, GRADIENT_NORM, ("FCSG-M", OUTSIDE)),
             "FCSG-M with the mean over η inside f, as it must be, and mistakenly outside f.",
         ),
     ]
-    conclude(folder, _about(config), pictures, _table(rows, chosen), check(by_cell), run.seconds)
+    declared = declare(tasks[RATIOS[0]].for_reporting())
+    conclude(folder, _about(config), pictures, _table(rows, declared, chosen), check(by_cell), run.seconds)
 
 
 def _about(config: Figure1Settings) -> About:
@@ -169,7 +174,7 @@ def _tuning(config: Figure1Settings, tasks: dict[float, Task]) -> dict[Cell, Uni
 def _final(config: Figure1Settings, tasks: dict[float, Task], chosen: dict[Cell, Algorithm]) -> dict[Cell, Unit]:
     units = {}
     for panel in PANELS:
-        task, plan = tasks[panel.ratio], _plan(config, panel, 1)
+        task, plan = tasks[panel.ratio].for_reporting(), _plan(config, panel, 1)
         for method in METHODS:
             units[method, panel] = Unit(f"{method} {panel}", task, plan, [chosen[method, panel]], config.seeds)
         name, momentum = f"{OUTSIDE} {panel}", [chosen["FCSG-M", panel]]
@@ -177,16 +182,17 @@ def _final(config: Figure1Settings, tasks: dict[float, Task], chosen: dict[Cell,
     return units
 
 
-def at_end(trace: Trace, metric: str = "accuracy") -> float:
+def at_end(trace: Trace, metric: Metric = ACCURACY) -> float:
     """A metric at the end of a run: the mean of the last few evaluations."""
-    return fmean(trace.column(metric)[-CHECKED_LAST:])
+    return fmean(trace.column(metric.name)[-CHECKED_LAST:])
 
 
 def _best(settings: Sequence[Algorithm], traces: Sequence[Sequence[Trace]] | None) -> Algorithm:
-    """The setting with the best accuracy at the end, on average over seeds; the first of equals."""
+    """The setting with the best validation accuracy at the end, on average over seeds; the first of equals."""
     if traces is None:
         return settings[0]  # there was no choice
-    scores = [fmean(0.0 if run.failure else at_end(run) for run in setting) for setting in traces]
+    validated = ACCURACY.on_validation()
+    scores = [fmean(0.0 if run.failure else at_end(run, validated) for run in setting) for setting in traces]
     return settings[scores.index(max(scores))]
 
 
@@ -195,20 +201,23 @@ def _tuning_table(config: Figure1Settings, tuned: dict[Cell, list[list[Trace]]])
     for panel in PANELS:
         for method in METHODS:
             for setting, runs in zip(grid(method, config), tuned.get((method, panel), []), strict=False):
-                accuracy = Estimate(*mean_and_interval([at_end(run) for run in runs]))
+                validated = ACCURACY.on_validation()
+                accuracy = Estimate(*mean_and_interval([at_end(run, validated) for run in runs]))
                 where = {"m": panel.m, "noise": panel.ratio, "algorithm": method}
-                score = {"validation_accuracy": accuracy.mean, "±": accuracy.half_width}
+                score = {validated.name: accuracy.mean, "±": accuracy.half_width}
                 rows.append(where | vars(setting) | score)
     return rows
 
 
-def _table(rows: dict[Cell, list[dict[str, Any]]], chosen: dict[Cell, Algorithm]) -> list[dict[str, Any]]:
+def _table(
+    rows: dict[Cell, list[dict[str, Any]]], declared: Declared, chosen: dict[Cell, Algorithm]
+) -> list[dict[str, Any]]:
     """Return the last evaluation of every cell, with the settings that were chosen."""
     rounds = max(row["round"] for some in rows.values() for row in some)
     table = []
     for panel in PANELS:
         for method in (*METHODS, OUTSIDE):
-            (line,) = tables.summary(rows[method, panel], rounds)
+            (line,) = tables.summary(Record(rows[method, panel], declared), rounds)
             setting = chosen["FCSG-M" if method == OUTSIDE else method, panel]
             head = {"noise ratio": panel.ratio, "m": panel.m, "algorithm": method}
             table.append(
@@ -222,7 +231,7 @@ def _table(rows: dict[Cell, list[dict[str, Any]]], chosen: dict[Cell, Algorithm]
     return table
 
 
-def _panels(rows: dict[Cell, list[dict[str, Any]]], metric: str, methods: Sequence[str]) -> Figure:
+def _panels(rows: dict[Cell, list[dict[str, Any]]], metric: Metric, methods: Sequence[str]) -> Figure:
     """Noise ratios down, inner batch sizes across, on common axes."""
     figure = Figure(figsize=(10.5, 8.4), layout="constrained")
     cells = figure.subplots(len(RATIOS), len(INNER), sharex=True, sharey=True)
@@ -240,23 +249,21 @@ def _panels(rows: dict[Cell, list[dict[str, Any]]], metric: str, methods: Sequen
 def check(runs: dict[Cell, list[Trace]]) -> list[Statement]:
     """Check the paper's three statements about Figure 1 against the runs of every cell."""
 
-    def mean(method: str, panel: Panel, metric: str) -> float:
+    def mean(method: str, panel: Panel, metric: Metric) -> float:
         return fmean(at_end(run, metric) for run in runs[method, panel])
 
     # 1. The m that it takes to come close to what m = 100 gives, for each noise ratio.
-    needed: dict[str, list[int]] = {"accuracy": [], "gradient_norm": []}
+    needed: dict[Metric, list[int]] = {ACCURACY: [], GRADIENT_NORM: []}
     for ratio in RATIOS:
-        best_accuracy = mean("FCSG", Panel(100, ratio), "accuracy")
-        best_norm = mean("FCSG", Panel(100, ratio), "gradient_norm")
-        close = [m for m in INNER if mean("FCSG", Panel(m, ratio), "accuracy") >= best_accuracy - 0.005]
-        needed["accuracy"].append(min(close))
-        close = [m for m in INNER if mean("FCSG", Panel(m, ratio), "gradient_norm") <= 1.25 * best_norm]
-        needed["gradient_norm"].append(min(close))
-    losses = [
-        mean("FCSG", Panel(100, ratio), "accuracy") - mean("FCSG", Panel(1, ratio), "accuracy") for ratio in RATIOS
-    ]
+        best_accuracy = mean("FCSG", Panel(100, ratio), ACCURACY)
+        best_norm = mean("FCSG", Panel(100, ratio), GRADIENT_NORM)
+        close = [m for m in INNER if mean("FCSG", Panel(m, ratio), ACCURACY) >= best_accuracy - 0.005]
+        needed[ACCURACY].append(min(close))
+        close = [m for m in INNER if mean("FCSG", Panel(m, ratio), GRADIENT_NORM) <= 1.25 * best_norm]
+        needed[GRADIENT_NORM].append(min(close))
+    losses = [mean("FCSG", Panel(100, ratio), ACCURACY) - mean("FCSG", Panel(1, ratio), ACCURACY) for ratio in RATIOS]
     excess = [
-        mean("FCSG", Panel(1, ratio), "gradient_norm") / mean("FCSG", Panel(100, ratio), "gradient_norm")
+        mean("FCSG", Panel(1, ratio), GRADIENT_NORM) / mean("FCSG", Panel(100, ratio), GRADIENT_NORM)
         for ratio in RATIOS
     ]
     first = Statement(
@@ -264,8 +271,8 @@ def check(runs: dict[Cell, list[Trace]]) -> list[Statement]:
         losses == sorted(losses) and excess == sorted(excess) and excess[-1] > 1.25,
         f"for noise ratios {_list(RATIOS)}, going from m = 100 to m = 1 costs FCSG {_list(losses, '.4f')} of "
         f"accuracy and multiplies the true gradient norm by {_list(excess, '.2f')}; m needed to be within "
-        f"0.005 of the accuracy of m = 100: {_list(needed['accuracy'])}; within 25 % of its gradient norm: "
-        f"{_list(needed['gradient_norm'])}. "
+        f"0.005 of the accuracy of m = 100: {_list(needed[ACCURACY])}; within 25 % of its gradient norm: "
+        f"{_list(needed[GRADIENT_NORM])}. "
         f"Judged by the price of a small m, which must grow with the noise; the m needed itself "
         f"{'grows' if any(m[-1] > m[0] for m in needed.values()) else 'does not change'} on this grid.",
     )
@@ -303,7 +310,7 @@ def _paired(a: Sequence[Trace], b: Sequence[Trace], measure: Callable[[Trace], f
 
 
 def _jump(trace: Trace) -> float:
-    late = trace.column("accuracy")[len(trace.rows) // 2 :]
+    late = trace.column(ACCURACY.name)[len(trace.rows) // 2 :]
     return fmean(abs(after - before) for before, after in pairwise(late))
 
 

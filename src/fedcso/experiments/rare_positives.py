@@ -14,7 +14,9 @@ from fedcso.core.metrics import mean_and_interval
 from fedcso.experiments import trials
 from fedcso.experiments.experiment import Settings
 from fedcso.experiments.reproduction import About, Statement
+from fedcso.problems.scores import AUROC, AVERAGE_PRECISION, PREVALENCE
 from fedcso.reports import figures, tables
+from fedcso.reports.recorded import Record
 from fedcso.reports.tables import Estimate
 from fedcso.runs.study import Results, Unit
 
@@ -89,13 +91,13 @@ class Curve(NamedTuple):
 
 def line(curve: Curve, chosen: trials.Settings) -> dict[str, Any]:
     """Return what stands in the table of a method on a data set."""
-    (last,) = tables.summary(curve.rows)
+    (last,) = tables.summary(Record(curve.rows))
     paper = PAPER.get(curve.data, {}).get(curve.method)
     return (
         {"method": curve.title, "data": curve.data, "seeds": last["seeds"]}
-        | {"average precision": last["average_precision"]}
-        | {"paper": f"{paper:.4f}" if paper else "–", "chance": f"{last['prevalence'].mean:.3f}"}
-        | {"mean over clients": last["client_average_precision"], "AUROC": last["auroc"]}
+        | {"average precision": last[AVERAGE_PRECISION.name]}
+        | {"paper": f"{paper:.4f}" if paper else "–", "chance": f"{last[PREVALENCE.name].mean:.3f}"}
+        | {"mean over clients": last[AVERAGE_PRECISION.over_clients().name], "AUROC": last[AUROC.name]}
         | {"settings": ", ".join(f"{name.replace('_', ' ')} {v:.3g}" for name, v in chosen.items())}
         | {name: last[name] for name in ("rounds", "samples ξ", "samples η", "gradients", "bytes sent", "seconds")}
     )
@@ -109,9 +111,9 @@ def panels(curves: Sequence[Curve]) -> Figure:
         here = [curve for curve in curves if curve.data == data]
         for curve in here:
             place = list(METHODS).index(curve.method)
-            figures.curve(axes, curve.rows, "average_precision", curve.method, place)
-        axes.axhline(here[0].rows[0]["prevalence"], color="#8A8A8A", linewidth=1, linestyle=":", label="chance")
-        figures.finish(axes, "average_precision")
+            figures.curve(axes, curve.rows, AVERAGE_PRECISION.on_test(), curve.method, place)
+        axes.axhline(here[0].rows[0][PREVALENCE.name], color="#8A8A8A", linewidth=1, linestyle=":", label="chance")
+        figures.finish(axes, AVERAGE_PRECISION.on_test())
         axes.set_title(data)
     figures.add_legend(figure)
     return figure

@@ -34,6 +34,7 @@ from fedcso.experiments.rare_positives import (
 from fedcso.experiments.reproduction import Picture, conclude
 from fedcso.experiments.trials import Space
 from fedcso.problems import PROBLEMS
+from fedcso.problems.scores import AVERAGE_PRECISION
 from fedcso.reports import tables
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.methods import hyper_parameters
@@ -77,7 +78,7 @@ def carry_out(folder: RunFolder, config: Table2Settings) -> None:
         found = run(list(units.values()))
         by_method = {method: found[unit.name][0] for method, unit in units.items()}
         precision[data] = {
-            method: [one.rows[-1]["average_precision"] for one in runs] for method, runs in by_method.items()
+            method: [one.rows[-1][AVERAGE_PRECISION.name] for one in runs] for method, runs in by_method.items()
         }
         here, long = [Curve.of(unit, found) for unit in units.values()], []
         if rounds := config.long_rounds[data]:
@@ -118,7 +119,7 @@ def _unit(
     longer: bool = False,
 ) -> Unit:
     """A method with what its trials chose, judged on test data."""
-    task = tasks[method]
+    task = tasks[method].for_reporting()
     plan, algorithms = _prepared(config, method, chosen[method], rounds)
     plan = replace(plan, evaluate_every=max(1, rounds // config.evaluations))
     more = f", {plan.total_steps} steps" if longer else ""
@@ -176,11 +177,11 @@ def _tuned(config: Table2Settings, data: str, tasks: dict[str, Task], run: Runne
 
 
 def _score(run: Trace) -> float:
-    return float("inf") if run.failure else -run.rows[-1]["average_precision"]
+    return float("inf") if run.failure else -run.rows[-1][AVERAGE_PRECISION.on_validation().name]
 
 
 def _validated(task: Task, run: Trace) -> float:
-    return float(task.judge.measure(run.last, task.validation)["average_precision"])
+    return float(task.judge.measure(run.last, task.validation)[AVERAGE_PRECISION.name])
 
 
 TABLE2 = Experiment("Average precision with rare positives on MNIST and CIFAR-10.", settings, carry_out)

@@ -56,6 +56,7 @@ def describe(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
         "size": holding.problem.size(holding.data),
         "trains": holding.problem.trains(holding.data),
         "tests": holding.test is not None,
+        "validates": holding.validation is not None,
     }
     return {"number": number} | about, ()
 
@@ -92,17 +93,18 @@ def _lost(before: dict[str, Tree] | None, after: dict[str, Tree]) -> bool:
 
 
 def evaluate(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
-    """The model's metrics on this site's held-out data."""
+    """The model's metrics on this site's test data and on its validation data, as far as it has some."""
     holding = site.holding(order, app)
+    x = to_device(tree["x"], site.device)
     with torch.no_grad():
-        metrics = holding.judge.measure(to_device(tree["x"], site.device), holding.test)
-    return {"metrics": {name: _number(value) for name, value in metrics.items()}}, ()
+        tested, validated = (holding.judge.measure(x, data) for data in (holding.test, holding.validation))
+    return {"metrics": _numbers(tested), "validation": _numbers(validated)}, ()
 
 
-def _number(value: Any) -> float | None:
-    """None where a metric is undefined."""
-    number = float(value)
-    return number if math.isfinite(number) else None
+def _numbers(metrics: dict[str, Any]) -> dict[str, float | None]:
+    """Return metrics as they travel: None where one is undefined."""
+    numbers = {name: float(value) for name, value in metrics.items()}
+    return {name: number if math.isfinite(number) else None for name, number in numbers.items()}
 
 
 def _answering(handler: Handler, app: Path) -> Callable[[Message, Context], Message]:

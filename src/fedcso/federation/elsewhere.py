@@ -1,19 +1,22 @@
 """A problem as the coordinator sees it: it knows x and the set X, and of data only what sites say of theirs."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from fedcso.core.errors import FedcsoError
 from fedcso.core.judge import Judge, Network
-from fedcso.core.metrics import AT_CLIENTS, mean_over_clients
 from fedcso.core.problem import Problem
 from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples
 
-Ask = Callable[[Tree], Sequence[dict[str, Any]]]
+Metrics = dict[str, Any]
+"""What one site measures of a model."""
+
+Ask = Callable[[Tree], Sequence[Metrics]]
 """Sends a model to all sites that measure; their metrics."""
 
 
@@ -24,16 +27,50 @@ class About:
     size: int | None = None
     trains: bool = True
     tests: bool = False
+    validates: bool = False
+
+
+class Answer(NamedTuple):
+    """What a site measures of a model on its test data and on its validation data."""
+
+    test: Metrics
+    validation: Metrics
+
+
+class Survey:
+    """Ways to ask sites for what they measure; a model that is asked about twice in a row is sent only once."""
+
+    def __init__(self, ask: Callable[[Tree], Sequence[Answer]]):
+        self._ask = ask
+        self._model: Tree = None
+        self._answers: Sequence[Answer] = ()
+
+    def on_test(self, x: Tree) -> Sequence[Metrics]:
+        """Return what sites measure on test data."""
+        return [answer.test for answer in self._answers_about(x)]
+
+    def on_validation(self, x: Tree) -> Sequence[Metrics]:
+        """Return what sites measure on validation data."""
+        return [answer.validation for answer in self._answers_about(x)]
+
+    def _answers_about(self, x: Tree) -> Sequence[Answer]:
+        if x is not self._model:
+            self._model, self._answers = x, self._ask(x)
+        return self._answers
 
 
 def judge_elsewhere(judge: Judge, form: Any) -> Judge:
-    """Return a judge whose test data is a way to ask sites: its metrics are the means of what they measure.
+    """Return a judge whose held-out data are a way to ask sites: its metrics are the means of what they measure.
 
     `form` has the form of a client's data; what is in it is not looked at.
     """
+    metrics = [metric.over_clients() for metric in judge.metrics if metric.curve]
+    select = None if judge.select is None else judge.metric(judge.select).over_clients().name
 
     def evaluate(x: Tree, ask: Ask) -> dict[str, Any]:
-        return mean_over_clients(ask(x))
+        """Return the means; the metric that selects is undefined where no site has answered."""
+        undefined = {} if select is None else {select: math.nan}
+        return undefined | judge.mean_over_clients(ask(x))
 
     def network(x: Tree, ask: Ask) -> Network:
         """Return the trained network, shown inputs of the right form."""
@@ -42,7 +79,7 @@ def judge_elsewhere(judge: Judge, form: Any) -> Judge:
         return judge.network(x, Examples(shown, form.labels[:0]))
 
     exports = judge.network is not None and isinstance(form, Examples)
-    return Judge(evaluate, AT_CLIENTS + judge.select, network=network if exports else None)
+    return Judge(evaluate, metrics, select, network=network if exports else None)
 
 
 class Elsewhere(Problem):

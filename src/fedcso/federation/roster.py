@@ -105,6 +105,7 @@ class Roster:
             return "the size of its data is not a whole number of at least 0"
         self.nodes[client], self.said[client] = node, said
         if "size" in said:
-            self.about[client] = About(size, bool(said["trains"]), bool(said["tests"]))
+            has = {name: bool(said[name]) for name in ("trains", "tests", "validates")}
+            self.about[client] = About(size, **has)
         log.info("site %s is node %d", self.names[client], node)
         return ""

@@ -16,6 +16,7 @@ from fedcso.engines.job import Job
 from fedcso.engines.loop import Rounds
 from fedcso.engines.server import Report, begin, gather, open_round, restored
 from fedcso.federation.acceptance import Expected, accepted
+from fedcso.federation.elsewhere import Answer
 from fedcso.federation.exchange import Arrival, exchange
 from fedcso.federation.journal import ANSWERED, Journal
 from fedcso.federation.options import Federation
@@ -39,20 +40,19 @@ class Connection:
     roster: Roster
     journal: Journal
 
-    def measure(self, order: Order, x: Tree) -> list[dict[str, Any]]:
+    def measure(self, order: Order, x: Tree) -> list[Answer]:
         """Every site's metrics of a model, of those that are there, have held-out data and answer."""
         self.roster.refresh()
-        asked = {client: node for client, node in self.roster.nodes.items() if self.roster.about[client].tests}
+        about = self.roster.about
+        asked = {n: node for n, node in self.roster.nodes.items() if about[n].tests or about[n].validates}
         content = {node: pack(order.words(), {"x": x}) for node in asked.values()}
         arrivals = exchange(self.grid, "evaluate", content, self.federation.round_seconds)
         found = []
         for client, node in sorted(asked.items()):
             try:
-                metrics = _metrics(arrivals[node])
+                found.append(_measured(arrivals[node]))
             except FedcsoError as reason:
                 log.warning("site %s did not measure: %s", self.roster.names[client], reason)
-                continue
-            found.append(metrics)
         return found
 
 
@@ -168,7 +168,7 @@ def _seconds(value: Any) -> str:
     return f"{value:.2f}" if isinstance(value, int | float) else ""
 
 
-def _metrics(arrival: Arrival) -> dict[str, float]:
+def _measured(arrival: Arrival) -> Answer:
     """The metrics in an answer; an undefined one is NaN."""
     if arrival.content is None:
         raise FedcsoError(arrival.reason)
@@ -176,6 +176,10 @@ def _metrics(arrival: Arrival) -> dict[str, float]:
     if "refused" in said:
         raise FedcsoError(str(said["refused"]))
     try:
-        return {str(name): float("nan") if v is None else float(v) for name, v in said["metrics"].items()}
+        return Answer(_numbers(said["metrics"]), _numbers(said["validation"]))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise Unreadable("its metrics can't be read") from error
+
+
+def _numbers(metrics: dict[str, Any]) -> dict[str, float]:
+    return {str(name): float("nan") if value is None else float(value) for name, value in metrics.items()}

@@ -20,7 +20,7 @@ from fedcso.engines.job import Job
 from fedcso.engines.loop import Rounds
 from fedcso.federation.deploy.deployment import Deployment
 from fedcso.federation.deploy.watchdog import watched
-from fedcso.federation.elsewhere import Elsewhere, judge_elsewhere
+from fedcso.federation.elsewhere import Elsewhere, Survey, judge_elsewhere
 from fedcso.federation.journal import Journal
 from fedcso.federation.options import Federation
 from fedcso.federation.order import Order
@@ -121,6 +121,7 @@ def _gather(roster: Roster, folder: RunFolder, federation: Federation) -> None:
     if began:  # who trains was settled then, and with it who is drawn for which round
         for about, then in zip(roster.about, began["about"], strict=True):
             about.trains, about.tests = then["trains"], then["tests"]
+            about.validates = then.get("validates", False)  # not asked by earlier versions
         return
     names = roster.names
     tables = {names[n]: Description.read(names[n], said["table"]) for n, said in roster.said.items() if "table" in said}
@@ -142,8 +143,17 @@ def _task(config: RunConfig, connection: Connection, folder: RunFolder) -> Task:
     task = config.task()
     notes = roster.order.agreement.get("notes", task.notes)
     judge = judge_elsewhere(task.judge, task.clients[0])
-    ask = partial(connection.measure, roster.order) if any(about.tests for about in roster.about) else None
-    return Task(Elsewhere(task.problem), roster.about, ask, None, judge, roster.names, notes, task.files)
+    survey = Survey(partial(connection.measure, roster.order))
+    return Task(
+        Elsewhere(task.problem),
+        roster.about,
+        test=survey.on_test if any(about.tests for about in roster.about) else None,
+        validation=survey.on_validation if any(about.validates for about in roster.about) else None,
+        judge=judge,
+        names=roster.names,
+        notes=notes,
+        files=task.files,
+    )
 
 
 def _units(config: RunConfig, task: Task, connection: Connection, folder: RunFolder) -> list[Unit]:

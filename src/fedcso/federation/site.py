@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from fedcso.core import atomic
 from fedcso.core.errors import FedcsoError, UnknownName
-from fedcso.core.judge import Judge
-from fedcso.core.metrics import ByClient
+from fedcso.core.judge import ByClient, Judge
 from fedcso.core.problem import Problem
+from fedcso.core.task import Task
 from fedcso.engines.work import Work
 from fedcso.estimators import ESTIMATORS
 from fedcso.federation.order import Order
@@ -30,7 +30,9 @@ class Holding(NamedTuple):
     judge: Judge
     data: Any
     test: Any
-    """Held-out data of its own, or None."""
+    """Its own test data, or None."""
+    validation: Any
+    """Its own validation data, or None."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +76,10 @@ class Site:
         if own:
             if len(task.clients) != 1:
                 raise FedcsoError(f"a site's own data must be those of ONE site, not of {len(task.clients)}")
-            return Holding(config, number, task.problem, task.judge, task.clients[0], _test(task.test, 0))
+            return _held(config, task, number, place=0)
         if len(task.clients) != len(order.sites):
             raise FedcsoError(f"the problem has {len(task.clients)} clients, but there are {len(order.sites)} sites")
-        return Holding(config, number, task.problem, task.judge, task.clients[number], _test(task.test, number))
+        return _held(config, task, number, place=number)
 
     def work(self, order: Order, holding: Holding) -> Work:
         """The round's work."""
@@ -95,5 +97,10 @@ class Site:
         return path
 
 
-def _test(test: Any, number: int) -> Any:
-    return test.clients[number] if isinstance(test, ByClient) else test
+def _held(config: RunConfig, task: Task, number: int, place: int) -> Holding:
+    """Return what the site with this number has: the task's data at this place."""
+
+    def own(data: Any) -> Any:
+        return data.clients[place] if isinstance(data, ByClient) else data
+
+    return Holding(config, number, task.problem, task.judge, task.clients[place], own(task.test), own(task.validation))

@@ -15,6 +15,7 @@ from torch import nn
 
 from fedcso.core.errors import require_count
 from fedcso.core.judge import Judge
+from fedcso.core.metric import Metric
 from fedcso.core.task import Task
 from fedcso.core.tree import Tree
 from fedcso.datasets import Examples, load
@@ -22,6 +23,9 @@ from fedcso.datasets.partition import partition, thirds
 from fedcso.datasets.rows import share
 from fedcso.models.functional import Functional, Model
 from fedcso.problems.ordinary import Ordinary
+
+ACCURACY = Metric("accuracy", higher_is_better=True, share=True)
+LOSS = Metric("loss", higher_is_better=False)
 
 
 @dataclass(frozen=True)
@@ -49,11 +53,11 @@ def classification_judge(problem: Classification) -> Judge:
     def evaluate(x: Tree, data: Examples) -> dict[str, Any]:
         logits = torch.cat([problem.network.apply(x, part) for part in torch.split(data.inputs, 1024)])
         return {
-            "loss": F.cross_entropy(logits, data.labels),
-            "accuracy": (logits.argmax(-1) == data.labels).double().mean(),
+            LOSS.name: F.cross_entropy(logits, data.labels),
+            ACCURACY.name: (logits.argmax(-1) == data.labels).double().mean(),
         }
 
-    return Judge(evaluate)
+    return Judge(evaluate, [ACCURACY, LOSS])
 
 
 def classification(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 
 from fedcso.core.errors import FedcsoError, require_count
-from fedcso.core.metrics import ByClient
+from fedcso.core.judge import ByClient
 from fedcso.core.streams import DATA, stream
 from fedcso.datasets import load_characters
 from fedcso.datasets.characters import spread, with_rotations

@@ -26,9 +26,12 @@ import torch.nn.functional as F
 from fedcso.core.constants import Constants
 from fedcso.core.errors import require, require_count, require_positive
 from fedcso.core.judge import Judge
+from fedcso.core.metric import Metric
 from fedcso.core.problem import Problem
 from fedcso.core.streams import DATA, stream
 from fedcso.core.task import Task
+
+ACCURACY = Metric("accuracy", higher_is_better=True, share=True)
 
 
 class Source(NamedTuple):
@@ -241,13 +244,13 @@ def invariant_logistic(
         sources,
         test=problem.test_points(sources, test_points, seed=data_seed),
         validation=problem.test_points(sources, test_points, seed=data_seed + 1),
-        judge=Judge(measure_accuracy, broadcasts=True),
+        judge=Judge(measure_accuracy, [ACCURACY], broadcasts=True),
     )
 
 
 def measure_accuracy(x: torch.Tensor, points: Point) -> dict[str, torch.Tensor]:
     """Return the share of noise-free points on the right side."""
-    return {"accuracy": (torch.sign(x @ points.a.T) == points.label).double().mean(-1)}
+    return {ACCURACY.name: (torch.sign(x @ points.a.T) == points.label).double().mean(-1)}
 
 
 def _logistic_part(x: torch.Tensor, source: Source) -> tuple[torch.Tensor, torch.Tensor]:

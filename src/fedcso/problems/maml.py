@@ -25,6 +25,7 @@ import torch.nn.functional as F
 
 from fedcso.core.errors import FedcsoError, require_count, require_positive
 from fedcso.core.judge import Judge
+from fedcso.core.metric import Metric
 from fedcso.core.problem import Problem
 from fedcso.core.task import Task, with_plan
 from fedcso.core.tree import Tree, add_scaled, index, leaves, map_leaves, stack, unflatten_like
@@ -32,6 +33,9 @@ from fedcso.core.workers import pool
 from fedcso.models.conv4 import Conv4
 from fedcso.models.functional import Functional, Model
 from fedcso.problems.few_shot_tasks import Classes, Episodes, FixedTasks, Query, fixed, freely, images_of, load_few_shot
+
+ACCURACY = Metric("accuracy", higher_is_better=True, share=True)
+LOSS = Metric("loss", higher_is_better=False)
 
 
 @dataclass(frozen=True)
@@ -199,12 +203,14 @@ def few_shot_judge(problem: MAML) -> Judge:
             losses, accuracies = zip(*workers.map(one, range(len(test.eta))), strict=True)
         accuracy = torch.stack(accuracies)
         return {
-            "loss": torch.stack(losses).mean(),
-            "accuracy": accuracy.mean(),
-            "accuracy_interval": 1.96 * accuracy.std(correction=min(1, len(accuracy) - 1)) / len(accuracy) ** 0.5,
+            LOSS.name: torch.stack(losses).mean(),
+            ACCURACY.name: accuracy.mean(),
+            ACCURACY.half_width().name: 1.96
+            * accuracy.std(correction=min(1, len(accuracy) - 1))
+            / len(accuracy) ** 0.5,
         }
 
-    return Judge(evaluate)
+    return Judge(evaluate, [ACCURACY, ACCURACY.half_width(), LOSS])
 
 
 @with_plan(rounds=20, local_steps=10, outer_batch=1, inner_batch=1, evaluate_every=5)

@@ -5,13 +5,13 @@ characters, whose body is then given a last layer at zero and adapted to each ta
 steps, and measured on the same tasks.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
 
 from fedcso.core.errors import require_count
-from fedcso.core.judge import Judge
 from fedcso.core.task import Task, with_plan
 from fedcso.core.tree import Tree
 from fedcso.datasets import Examples
@@ -47,7 +47,7 @@ def pretraining(ways: int = 5, queries: int = 15, inner_rate: float = 0.4, filte
     sizes = [len(images) for images in shares]
     labelled = [_labelled(images, first=sum(sizes[:n])) for n, images in enumerate(shares)]
     problem = Classification(partial(Conv4, sum(sizes), filters))
-    return Task(problem, labelled, characters.test, characters.validation, Judge(evaluate))
+    return Task(problem, labelled, characters.test, characters.validation, replace(adapted, evaluate=evaluate))
 
 
 def _labelled(images: torch.Tensor, first: int) -> Examples:

@@ -1,6 +1,7 @@
 """What problems with rare positives share: a network that gives each example one score, and how scores are judged."""
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -9,8 +10,8 @@ from typing import Any
 import torch
 
 from fedcso.core.errors import FedcsoError, UnknownName
-from fedcso.core.judge import Judge, Network
-from fedcso.core.metrics import ByClient
+from fedcso.core.judge import ByClient, Judge, Network
+from fedcso.core.metric import Metric, Symptom
 from fedcso.core.problem import Problem
 from fedcso.core.task import Task
 from fedcso.core.tree import Tree
@@ -21,6 +22,22 @@ from fedcso.models.score_nets import net_for
 
 DEAD = 15.0
 """Beyond this a logit's sigmoid is 0 or 1 to six digits, and its slope is gone."""
+
+PREVALENCE = Metric("prevalence", "share of positives", share=True, curve=False)
+AVERAGE_PRECISION = Metric("average_precision", higher_is_better=True, share=True, chance=PREVALENCE.name)
+AUROC = Metric("auroc", "AUROC", higher_is_better=True, share=True)
+SATURATED = Metric(
+    "saturated",
+    "share of saturated scores",
+    share=True,
+    curve=False,
+    tabulated=False,
+    symptom=Symptom(
+        above=0.5,
+        says="of the scores are so large that their sigmoid has no slope left: single gradients were too long: set "
+        "--clip (1, say), a smaller --learning-rate, or --itself 1",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -58,9 +75,9 @@ def ranking_judge(scores: Scores, weights: Callable[[Tree], Tree] = lambda x: x)
         sigmoid's slope is gone: training on sigmoid scores then stands still.
         """
         if not len(data.labels):
-            return {"average_precision": torch.nan, "auroc": torch.nan, "prevalence": torch.nan}
+            return dict.fromkeys([AVERAGE_PRECISION.name, AUROC.name, PREVALENCE.name], torch.nan)
         logits, labels = rank(x, data)
-        return judged(logits, labels) | {"saturated": (logits.abs() > DEAD).double().mean()}
+        return judged(logits, labels) | {SATURATED.name: (logits.abs() > DEAD).double().mean()}
 
     def network(x: Tree, data: Examples) -> Network:
         """Return the network with these parameters."""
@@ -70,7 +87,8 @@ def ranking_judge(scores: Scores, weights: Callable[[Tree], Tree] = lambda x: x)
                 parameter.copy_(weights(x)[name])
         return Network(module, as_input(data.inputs[:2]))
 
-    return Judge(evaluate, select="average_precision", rank=rank, network=network)
+    declared = [AVERAGE_PRECISION, AUROC, PREVALENCE, SATURATED]
+    return Judge(evaluate, declared, select=AVERAGE_PRECISION.name, rank=rank, network=network)
 
 
 def judged(scores: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
@@ -82,9 +100,9 @@ def judged(scores: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
     ranked = bool(torch.isfinite(scores).all())  # a model that has overflowed ranks nothing
     both = 0 < positives < len(truth)
     return {
-        "average_precision": float(average_precision_score(truth, values)) if ranked and positives else float("nan"),
-        "auroc": float(roc_auc_score(truth, values)) if ranked and both else float("nan"),
-        "prevalence": positives / len(truth),
+        AVERAGE_PRECISION.name: float(average_precision_score(truth, values)) if ranked and positives else math.nan,
+        AUROC.name: float(roc_auc_score(truth, values)) if ranked and both else math.nan,
+        PREVALENCE.name: positives / len(truth),
     }
 
 

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fedcso.core.metrics import CHANCE, mean_and_interval
-from fedcso.reports import tables
-from fedcso.reports.figures import LOGARITHMIC, SHARES
+from fedcso.core.metric import Metric
+from fedcso.core.metrics import mean_and_interval
 from fedcso.reports.looks import look
+from fedcso.reports.precision_recall import PRECISION
+from fedcso.reports.recorded import Record, Row, has
 
-Rows = Sequence[dict[str, Any]]
+Rows = Sequence[Row]
 
 AXES: dict[str, Callable[[dict[str, Any]], float]] = {
     "rounds": lambda row: row["round"],
@@ -20,33 +21,41 @@ AXES: dict[str, Callable[[dict[str, Any]], float]] = {
 """What curves can be drawn against."""
 
 
-def charts(metrics: Rows, ranked: Rows, clients: Rows) -> dict[str, Any]:
-    """Everything the page draws, from the rows of metrics.csv, precision-recall.csv and clients.csv."""
-    names = list(dict.fromkeys(row["algorithm"] for row in metrics))
-    drawn = [_metric(metrics, name) for name in tables.curve_names(metrics)]
-    if ranked:
-        drawn.append(_precision_recall(ranked))
-    if telling := tables.telling_metric(clients):
-        drawn.append(_at_clients(clients, telling))
-    axes = [axis for axis in AXES if all(_placed(row, axis) is not None for row in metrics)]
+def charts(record: Record) -> dict[str, Any]:
+    """Everything the page draws."""
+    names = list(dict.fromkeys(row["algorithm"] for row in record.rows))
+    drawn = [_metric(record, metric) for metric in record.curves()]
+    if record.ranked:
+        drawn.append(_precision_recall(record.ranked))
+    if telling := record.at_clients():
+        drawn.append(_at_clients(record.clients, telling))
+    axes = [axis for axis in AXES if all(_placed(row, axis) is not None for row in record.rows)]
     looks = {name: look(number)._asdict() for number, name in enumerate(names)}
     return {"looks": looks, "axes": axes, "charts": drawn}
 
 
-def _metric(rows: Rows, metric: str) -> dict[str, Any]:
-    """One metric against whatever the reader likes."""
-    there = [row for row in rows if tables.has(row, metric)]
-    chance = next((float(row[CHANCE[metric]]) for row in there if tables.has(row, CHANCE.get(metric, ""))), None)
+def _metric(record: Record, metric: Metric) -> dict[str, Any]:
+    """One metric against whatever the reader likes; `exported` are the models that stars mark."""
+    there = [row for row in record.rows if has(row, metric.name)]
+    exported = {name: row for name, row in record.exported().items() if has(row, metric.name)}
     return {
-        "title": tables.TITLES.get(metric, metric.replace("_", " ")),
-        "log": metric in LOGARITHMIC,
-        "bounds": [0, 1] if metric.removeprefix("client_") in SHARES else None,
-        "chance": chance,
+        "title": metric.title,
+        "log": metric.log,
+        "bounds": _bounds(metric),
+        "chance": record.chance(metric),
         "series": [
             _series(name, these, metric, by="round", axes={axis: axis for axis in AXES})
             for name, these in _by_algorithm(there).items()
         ],
+        "exported": [
+            {"name": name, "x": {axis: _placed(row, axis) for axis in AXES}, "y": _finite(row[metric.name])}
+            for name, row in exported.items()
+        ],
     }
+
+
+def _bounds(metric: Metric) -> list[int] | None:
+    return [0, 1] if metric.share else None
 
 
 def _precision_recall(rows: Rows) -> dict[str, Any]:
@@ -54,44 +63,44 @@ def _precision_recall(rows: Rows) -> dict[str, Any]:
         "title": "precision against recall",
         "axis": "recall",
         "log": False,
-        "bounds": [0, 1],
+        "bounds": _bounds(PRECISION),
         "chance": float(rows[0]["prevalence"]),
         "series": [
-            _series(name, these, "precision", by="recall", axes={"recall": "recall"})
+            _series(name, these, PRECISION, by="recall", axes={"recall": "recall"})
             for name, these in _by_algorithm(rows).items()
         ],
+        "exported": [],
     }
 
 
-def _at_clients(rows: Rows, metric: str) -> dict[str, Any]:
+def _at_clients(rows: Rows, metric: Metric) -> dict[str, Any]:
     """Every client a place, every method a point there with its interval."""
     places = list(dict.fromkeys(str(row["client"]) for row in rows))
     series = []
     for name, these in _by_algorithm(rows).items():
         groups = {place: [row for row in these if str(row["client"]) == place] for place in places}
-        found = [_estimate([row.get(metric) for row in group]) for group in groups.values()]
+        found = [_estimate([row.get(metric.name) for row in group]) for group in groups.values()]
         series.append({"name": name, "x": {"client": list(range(len(places)))}, "y": found})
-    title = f"{metric.replace('_', ' ')} at each client"
-    bounds = [0, 1] if metric in SHARES else None
     return {
-        "title": title,
+        "title": f"{metric.title} at each client",
         "axis": "client",
         "places": places,
         "log": False,
-        "bounds": bounds,
+        "bounds": _bounds(metric),
         "chance": None,
         "series": series,
+        "exported": [],
     }
 
 
-def _series(name: str, rows: Rows, metric: str, by: str, axes: dict[str, str]) -> dict[str, Any]:
+def _series(name: str, rows: Rows, metric: Metric, by: str, axes: dict[str, str]) -> dict[str, Any]:
     """Mean and interval over seeds at every value of `by`, and where that is on each axis."""
     groups: dict[Any, list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault(row[by], []).append(row)
     ordered = [groups[place] for place in sorted(groups)]
     places = {axis: [_mean([_placed(row, axis) for row in group]) for group in ordered] for axis in axes}
-    return {"name": name, "x": places, "y": [_estimate([row[metric] for row in group]) for group in ordered]}
+    return {"name": name, "x": places, "y": [_estimate([row[metric.name] for row in group]) for group in ordered]}
 
 
 def _placed(row: dict[str, Any], axis: str) -> float | None:

@@ -32,8 +32,8 @@ def as_onnx(network: Network) -> bytes:
     return onnx
 
 
-def loading_example(file: str, preparation: bool) -> str:
-    """How to use an exported network, in a few lines."""
+def loading_example(file: str, preparation: bool, models: Sequence[str] = ()) -> str:
+    """How to use an exported network, in a few lines, and which models were exported."""
     lines: Sequence[str] = (
         [
             "import onnxruntime, pandas",
@@ -52,4 +52,5 @@ def loading_example(file: str, preparation: bool) -> str:
         ]
     )
     code = "\n".join(lines)
-    return f"# Loading the model\n\n`pip install onnxruntime`, then:\n\n```python\n{code}\n```\n"
+    text = f"# Loading the model\n\n`pip install onnxruntime`, then:\n\n```python\n{code}\n```\n"
+    return text + ("\n# Which models\n\n" + "".join(f"- {model}\n" for model in models) if models else "")

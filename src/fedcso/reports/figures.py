@@ -11,20 +11,19 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from fedcso.core.metrics import CHANCE, HIGHER_IS_BETTER, mean_and_interval
+from fedcso.core.metric import Metric
+from fedcso.core.metrics import mean_and_interval
 from fedcso.reports.looks import look
-from fedcso.reports.tables import TITLES, curve_names, has
-
-LOGARITHMIC = frozenset({"gradient_norm"})
-SHARES = HIGHER_IS_BETTER | {"precision"}
-"""Between 0 and 1, whatever an interval over few seeds says."""
+from fedcso.reports.recorded import Record, has
 
 
-def curve(axes: Axes, rows: Sequence[dict[str, Any]], metric: str, label: str, number: int, x: str = "round") -> None:
+def curve(
+    axes: Axes, rows: Sequence[dict[str, Any]], metric: Metric, label: str, number: int, x: str = "round"
+) -> None:
     """Mean over seeds with its 95 % confidence band, against rounds."""
     by_round: dict[float, list[float]] = {}
     for row in rows:
-        value = float(row[metric])
+        value = float(row[metric.name])
         if value == value:
             by_round.setdefault(float(row[x]), []).append(value)
     places = sorted(by_round)
@@ -36,41 +35,50 @@ def curve(axes: Axes, rows: Sequence[dict[str, Any]], metric: str, label: str, n
     if all(width == width for width in widths):
         low = [m - w for m, w in zip(means, widths, strict=True)]
         high = [m + w for m, w in zip(means, widths, strict=True)]
-        if metric in LOGARITHMIC:
+        if metric.log:
             low = [max(value, min(means) / 3) for value in low]
-        if metric.removeprefix("client_") in SHARES:
+        if metric.share:
             low, high = [max(value, 0.0) for value in low], [min(value, 1.0) for value in high]
         axes.fill_between(places, low, high, color=drawn.colour, linewidth=0)
 
 
-def curves(metrics: Sequence[dict[str, Any]], title: str) -> Figure:
-    """Every metric in a panel of its own, every algorithm a curve."""
-    names = curve_names(metrics)
-    across = len(names) if len(names) <= 4 else 3
-    down = math.ceil(len(names) / across)
+def curves(record: Record, title: str) -> Figure:
+    """Every metric in a panel of its own, every algorithm a curve on which a star marks its exported model."""
+    metrics, exported = record.curves(), record.exported()
+    across = len(metrics) if len(metrics) <= 4 else 3
+    down = math.ceil(len(metrics) / across)
     figure = Figure(figsize=(4.4 * across, 3.4 * down), layout="constrained")
     figure.suptitle(title, fontsize=11)
-    algorithms = list(dict.fromkeys(row["algorithm"] for row in metrics))
+    algorithms = list(dict.fromkeys(row["algorithm"] for row in record.rows))
     cells = list(figure.subplots(down, across, squeeze=False).flat)
-    for unused in cells[len(names) :]:
+    for unused in cells[len(metrics) :]:
         unused.set_visible(False)
-    for axes, metric in zip(cells, names, strict=False):
+    for axes, metric in zip(cells, metrics, strict=False):
         for number, name in enumerate(algorithms):
-            rows = [row for row in metrics if row["algorithm"] == name and has(row, metric)]
+            rows = [row for row in record.rows if row["algorithm"] == name and has(row, metric.name)]
             curve(axes, rows, metric, name, number)
-        chance = [float(row[CHANCE[metric]]) for row in metrics if metric in CHANCE and has(row, CHANCE[metric])]
-        if chance:
-            axes.axhline(chance[0], color="#8A8A8A", linewidth=1, linestyle=":", label="chance")
+            if name in exported and has(exported[name], metric.name):
+                mark(axes, exported[name]["round"], float(exported[name][metric.name]), look(number).colour)
+        if exported:
+            mark(axes, math.nan, math.nan, "#8A8A8A", label="exported")  # for the legend alone
+        if (chance := record.chance(metric)) is not None:
+            axes.axhline(chance, color="#8A8A8A", linewidth=1, linestyle=":", label="chance")
         finish(axes, metric)
     add_legend(figure)
     return figure
 
 
-def finish(axes: Axes, metric: str) -> None:
+def mark(axes: Axes, place: float, value: float, colour: str, label: str | None = None) -> None:
+    """Draw a star: the model that is exported."""
+    star: dict[str, Any] = {"marker": "*", "markersize": 11, "markeredgecolor": "white", "markeredgewidth": 0.8}
+    axes.plot([place], [value], color=colour, linestyle="none", label=label, zorder=3, **star)
+
+
+def finish(axes: Axes, metric: Metric) -> None:
     """Set labels, scale and a light grid; the more bands there are, the lighter they get."""
     axes.set_xlabel("communication rounds")
-    axes.set_ylabel(TITLES.get(metric, metric))
-    if metric in LOGARITHMIC:
+    axes.set_ylabel(metric.title)
+    if metric.log:
         axes.set_yscale("log")
         plain_numbers(axes.yaxis)
     axes.grid(True, alpha=0.25, linewidth=0.6)

@@ -24,10 +24,12 @@ def page(
     notes: Sequence[str] = (),
     more: Mapping[str, Sequence[dict[str, Any]]] = MappingProxyType({}),
     charts: Mapping[str, Any] = MappingProxyType({"charts": []}),
+    models: Sequence[str] = (),
 ) -> str:
     """The report as HTML; figures are (caption, PNG) and stand inside the page; `more` tables follow by heading.
 
-    `charts` are drawn by the page itself, which then shows the figures only where scripts are not allowed.
+    `charts` are drawn by the page itself, which then shows the figures only where scripts are not allowed. `models`
+    say which models were exported.
     """
     return _PAGES.get_template("report.html").render(
         title=title,
@@ -36,6 +38,7 @@ def page(
         more={heading: _cells(rows) for heading, rows in more.items() if rows},
         notes=notes,
         charts=charts,
+        models=models,
         json=_in_script(dict(charts)),
         config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
         environment=json.dumps(environment, indent=2),

@@ -9,20 +9,23 @@ from matplotlib.figure import Figure
 from sklearn.metrics import precision_recall_curve
 
 from fedcso.core.judge import Judge
+from fedcso.core.metric import Metric
 from fedcso.core.trace import Trace
 from fedcso.reports import figures
+
+PRECISION = Metric("precision", share=True)
 
 POINTS = 200
 """A curve is kept at this many values of recall."""
 
 
 def rows(models: Sequence[tuple[str, int, Trace]], judge: Judge, test: Any) -> list[dict[str, Any]]:
-    """Return one row a point of every run's last model; none where there is nothing to rank."""
+    """Return one row a point of every run's chosen model; none where there is nothing to rank."""
     if judge.rank is None or test is None:
         return []
     result = []
     for name, seed, trace in models:
-        ranking = judge.rank(trace.last, test)
+        ranking = judge.rank(trace.best, test)
         if not ranking[1].any() or not torch.isfinite(ranking[0]).all():
             continue
         scores, labels = (part.double().cpu().numpy() for part in ranking)
@@ -30,7 +33,7 @@ def rows(models: Sequence[tuple[str, int, Trace]], judge: Judge, test: Any) -> l
         for wanted in np.linspace(0, 1, POINTS):
             # The precision at the highest threshold that reaches this recall: steps, as average precision sums them.
             place = int(np.flatnonzero(recall >= wanted)[-1])
-            about = {"algorithm": name, "seed": seed, "recall": float(wanted), "precision": float(precision[place])}
+            about = {"algorithm": name, "seed": seed, "recall": float(wanted), PRECISION.name: float(precision[place])}
             result.append(about | {"prevalence": float(labels.mean())})
     return result
 
@@ -41,9 +44,9 @@ def figure(rows: Sequence[dict[str, Any]]) -> Figure:
     axes = picture.subplots()
     for number, name in enumerate(dict.fromkeys(row["algorithm"] for row in rows)):
         these = [row for row in rows if row["algorithm"] == name]
-        figures.curve(axes, these, "precision", name, number, x="recall")
+        figures.curve(axes, these, PRECISION, name, number, x="recall")
     axes.axhline(float(rows[0]["prevalence"]), color="#8A8A8A", linewidth=1, linestyle=":", label="chance")
-    figures.finish(axes, "precision")
+    figures.finish(axes, PRECISION)
     axes.set_xlabel("recall")
     axes.set_ylim(0, 1.02)
     figures.add_legend(picture)

@@ -1,25 +1,116 @@
-"""Results read back from run folders."""
+"""What reports are made of: the results of a run, as they stand in its folder."""
 
 import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fedcso.core.costs import Costs
 from fedcso.core.errors import FedcsoError
+from fedcso.core.metric import Declared, Metric
+from fedcso.engines.choice import choose_by_seed, choose_exported
 from fedcso.runs.folder import RunFolder
 
+Row = dict[str, Any]
 
-def metrics_of(folder: RunFolder) -> list[dict[str, Any]]:
-    """The rows of metrics.csv, numbers as numbers."""
+BOOKKEEPING = frozenset({"algorithm", "seed", "round", "step", "seconds", *Costs().as_dict()})
+"""Columns of an evaluation that are not metrics."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """The evaluations of a run and what its metrics mean."""
+
+    rows: Sequence[Row]
+    """One per evaluation: metrics.csv."""
+    declared: Declared = Declared()  # noqa: RUF009 - frozen
+    """The metrics in them: metrics.json. By default nothing is known of them but their names."""
+    random: Sequence[Row] = ()
+    """The iterate at a uniformly random step, one row per run: random-iterate.csv."""
+    clients: Sequence[Row] = ()
+    """One row per run and client: clients.csv."""
+    ranked: Sequence[Row] = ()
+    """The points of precision-recall curves: precision-recall.csv."""
+
+    def metrics(self) -> list[Metric]:
+        """Return the metrics in the order in which they are shown."""
+        return self.declared.ordered(name for row in self.rows for name in row if name not in BOOKKEEPING)
+
+    def curves(self) -> list[Metric]:
+        """Return the metrics worth a curve: those that have values; where there are none, the one that decides."""
+        there = [metric for metric in self.metrics() if any(has(row, metric.name) for row in self.rows)]
+        deciding = [metric for metric in there if metric.name == self.declared.deciding]
+        return [metric for metric in there if metric.curve] or deciding
+
+    def chance(self, metric: Metric) -> float | None:
+        """Return what a random model gets, where that is known."""
+        if not isinstance(metric.chance, str):
+            return metric.chance
+        return next((float(row[metric.chance]) for row in self.rows if has(row, metric.chance)), None)
+
+    def at_clients(self) -> Metric | None:
+        """Return the metric that is shown for each client, if clients have measured it."""
+        headline = self.declared.headline
+        return self.declared[headline] if any(headline in row for row in self.clients) else None
+
+    def iterates(self) -> dict[str, dict[str, list[Row]]]:
+        """Return by method its last, chosen (“best”) and random iterates: an evaluation of each for every seed."""
+        last: dict[str, dict[Any, Row]] = {}
+        for row in self.rows:
+            last.setdefault(row["algorithm"], {})[row["seed"]] = row
+        best = choose_by_seed(self.rows, self.declared)
+        return {
+            name: {
+                "last": list(by_seed.values()),
+                "best": list(best.get(name, {}).values()),
+                "random": [row for row in self.random if row["algorithm"] == name],
+            }
+            for name, by_seed in last.items()
+        }
+
+    def exported(self) -> dict[str, Row]:
+        """Return by method the evaluation of the model that is exported."""
+        return choose_exported(self.rows, self.declared)
+
+    def statements(self) -> list[str]:
+        """Say for every method which model is exported, and why."""
+        deciding = self.declared.deciding
+        why = "best" if self.declared.validated else "chosen without validation data: first seed, best"
+        return [
+            f"{name}: seed {row['seed']}, after round {row['round']} "
+            f"({why} {self.declared[deciding].title}, {float(row[deciding]):.4g})"
+            for name, row in self.exported().items()
+        ]
+
+
+def has(row: Row, metric: str) -> bool:
+    """True if a row has a value of a metric."""
+    return row.get(metric) not in (None, "")
+
+
+def record_of(folder: RunFolder) -> Record:
+    """Return what a run has left in its folder; raise if it has no results yet."""
     path = folder.path / "metrics.csv"
     if not path.is_file():
         raise FedcsoError(f"{folder.path} has no results yet; go on with: fedcso resume {folder.path}")
     rows = table_in(path)
     if not rows or not {"algorithm", "seed", "round"} <= rows[0].keys():
         raise FedcsoError(f"{path} is not a table of metrics")
-    return rows
+    more = (table_in(folder.path / name) for name in ("random-iterate.csv", "clients.csv", "precision-recall.csv"))
+    return Record(rows, declared_in(folder), *more)
 
 
-def table_in(path: Path) -> list[dict[str, Any]]:
+def declared_in(folder: RunFolder) -> Declared:
+    """Return the metrics that a run has declared; nothing is known of those of earlier versions, which declared none.
+
+    Such a folder is still shown, without titles and without a chosen model: earlier versions chose it on test data.
+    """
+    path = folder.path / "metrics.json"
+    return Declared.from_json(path.read_text()) if path.is_file() else Declared()
+
+
+def table_in(path: Path) -> list[Row]:
     """The rows of a CSV file; none if it is not there."""
     if not path.is_file():
         return []

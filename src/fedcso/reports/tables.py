@@ -3,55 +3,26 @@
 import csv
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from statistics import fmean
 from typing import Any, NamedTuple
 
-from fedcso.core.costs import Costs
-from fedcso.core.metrics import ASIDE, DIAGNOSTIC, INTERVAL, ByClient, at_clients, mean_and_interval
+from fedcso.core.judge import ByClient
+from fedcso.core.metrics import mean_and_interval
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
+from fedcso.core.tree import Tree
+from fedcso.reports.recorded import Record, Row, has
 from fedcso.runs.study import Results
 
-TITLES = {
-    "accuracy": "test accuracy",
-    "average_precision": "test average precision",
-    "auroc": "test AUROC",
-    "loss": "loss F(x)",
-    "client_accuracy": "accuracy, mean over clients",
-    "client_average_precision": "average precision, mean over clients",
-    "client_auroc": "AUROC, mean over clients",
-    "client_loss": "loss, mean over clients",
-    "gradient_norm": "true gradient norm ‖∇F(x)‖",
-    "mean_gradient_norm": "root mean ‖∇F(x)‖² so far",
-    "bias": "estimated bias ‖E∇F̂ − ∇F‖",
-    "noise": "noise of a round’s mean ∇F̂",
-    "gradient_estimate": "estimated ‖∇F(x)‖",
-    "inner_batch": "inner batch m",
-    "train_loss": "training loss",
+COSTS = {
+    "rounds": ("round",),
+    "samples ξ": ("outer_samples",),
+    "samples η": ("inner_samples",),
+    "gradients": ("gradients",),
+    "bytes sent": ("bytes_up", "bytes_down"),
 }
-"""The usual metrics, in the order in which people want to see them."""
-
-
-BOOKKEEPING = frozenset({"algorithm", "seed", "round", "step", "seconds", *Costs().as_dict()})
-
-
-def metric_names(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """The metrics in some rows: the usual ones in their order, then a problem's own."""
-    there = [key for key in dict.fromkeys(key for row in rows for key in row) if key not in BOOKKEEPING]
-    return [name for name in TITLES if name in there] + [name for name in there if name not in TITLES]
-
-
-def curve_names(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Those worth a curve: an interval's width belongs to its metric, and what is measured on test data says more
-    than the loss seen in training."""
-    names = [m for m in metric_names(rows) if not m.endswith(INTERVAL) and m not in ASIDE]
-    names = [m for m in names if any(has(row, m) for row in rows)]
-    return [m for m in names if m != "train_loss" or names == ["train_loss"]]
-
-
-def has(row: dict[str, Any], metric: str) -> bool:
-    """True if a row has a value of a metric."""
-    return row.get(metric) not in (None, "")
+"""What an iterate costs, and of which columns of an evaluation it is the sum."""
 
 
 def runs(results: Results, seeds: Sequence[int]) -> Iterator[tuple[str, int, Trace]]:
@@ -80,10 +51,21 @@ def metric_rows(results: Results, seeds: Sequence[int]) -> list[dict[str, Any]]:
     ]
 
 
-def client_rows(results: Results, seeds: Sequence[int], task: Task, measure: bool) -> list[dict[str, Any]]:
+def random_rows(results: Results, seeds: Sequence[int]) -> list[Row]:
+    """One row per run that has met the iterate at its random step."""
+    return [
+        {"algorithm": name, "seed": seed, **trace.output_row}
+        for name, seed, trace in runs(results, seeds)
+        if trace.output_row
+    ]
+
+
+def client_rows(
+    results: Results, seeds: Sequence[int], task: Task, model: Callable[[Trace], Tree] | None = None
+) -> list[Row]:
     """One row per run and client: how much data it has, how often it took part, how often it was dropped.
 
-    Where there are held-out data of each client, they `measure` the last model by them, also who does not train.
+    Where there are test data of each client, they measure a `model` of the run by them, also who does not train.
     """
     numbers = [str(n) for n in range(len(task.clients))]
     rows = []
@@ -93,32 +75,27 @@ def client_rows(results: Results, seeds: Sequence[int], task: Task, measure: boo
             dropped = sum(fault.client == number for fault in trace.dropped)
             rounds = trace.participation[number]
             found[client] = {"size": task.problem.size(data), "rounds": rounds, "dropped": dropped}
-        if isinstance(task.test, ByClient) and measure:
+        if isinstance(task.test, ByClient) and model is not None:
             names = task.test.names or list(found)
-            for client, metrics in zip(names, at_clients(task.judge, trace.last, task.test), strict=True):
+            for client, metrics in zip(names, task.judge.at_clients(model(trace), task.test), strict=True):
                 found.setdefault(client, {"size": 0, "rounds": 0, "dropped": 0})
                 found[client] |= {metric: _defined(value) for metric, value in metrics.items()}
         rows += [{"algorithm": name, "seed": seed, "client": client, **about} for client, about in found.items()]
     return rows
 
 
-def telling_metric(rows: Sequence[dict[str, Any]]) -> str | None:
-    """The first of the usual metrics that some rows have."""
-    return next((name for name in TITLES if any(name in row for row in rows)), None)
-
-
-def client_summary(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def client_summary(record: Record) -> list[dict[str, Any]]:
     """Return one row per client: its examples, and every method's most telling metric there, mean over seeds.
 
     A client that draws from a distribution has no examples; if it has not measured anything either, it has no row.
     """
-    metric = telling_metric(rows)
+    metric = record.at_clients()
     table: dict[Any, dict[str, Any]] = {}
-    for row in rows:
+    for row in record.clients:
         examples = {"examples": row["size"]} if has(row, "size") else {}
         line = table.setdefault(row["client"], {"client": str(row["client"])} | examples)
         if metric:
-            line.setdefault(f"{metric} of {row['algorithm']}", []).append(row.get(metric, ""))
+            line.setdefault(f"{metric.name} of {row['algorithm']}", []).append(row.get(metric.name, ""))
     for line in table.values():
         for name, values in line.items():
             if isinstance(values, list):
@@ -146,35 +123,47 @@ class Estimate(NamedTuple):
         return f"{self.mean:{form}}" + ("" if math.isnan(self.half_width) else f" ± {self.half_width:{form}}")
 
 
-def summary(metrics: Sequence[dict[str, Any]], rounds: int | None = None) -> list[dict[str, Any]]:
-    """One row per algorithm: its last evaluation, mean ± interval over seeds, and what it cost per run.
+def results(record: Record, rounds: int | None = None) -> list[dict[str, Any]]:
+    """One row per algorithm and iterate (last, best, random): mean ± interval over seeds, and what it cost until then.
 
     A run that broke off, short of all `rounds`, counts with its last evaluation, and is counted as broken off.
     """
-    last: dict[str, dict[Any, dict[str, Any]]] = {}
-    for row in metrics:
-        last.setdefault(row["algorithm"], {})[row["seed"]] = row
-    rounds = rounds or max(row["round"] for row in metrics)
-    table = []
-    for name, by_seed in last.items():
-        final = list(by_seed.values())
-        line: dict[str, Any] = {"algorithm": name, "seeds": len(final)}
-        broken = sum(r["round"] < rounds for r in final)
-        if broken:
-            line["broke off"] = broken
-        for metric in metric_names(final):
-            if metric in DIAGNOSTIC:
-                continue
-            values = [float(r[metric]) for r in final if has(r, metric)]
-            if values:
-                line[metric] = Estimate(*mean_and_interval(values))
-        line["rounds"] = int(final[0]["round"])
-        line["samples ξ"], line["samples η"] = int(final[0]["outer_samples"]), int(final[0]["inner_samples"])
-        line["gradients"] = int(final[0]["gradients"])
-        line["bytes sent"] = int(final[0]["bytes_up"]) + int(final[0]["bytes_down"])
-        line["seconds"] = max(float(r["seconds"]) for r in final)
-        table.append(line)
-    return table
+    return [
+        {"algorithm": name, "iterate": iterate, **_broken_off(record, iterates["last"], rounds), **_line(record, rows)}
+        for name, iterates in record.iterates().items()
+        for iterate, rows in iterates.items()
+        if rows
+    ]
+
+
+def summary(record: Record, rounds: int | None = None) -> list[dict[str, Any]]:
+    """One row per algorithm: its last iterate, as in `results`."""
+    return [
+        {"algorithm": name, **_broken_off(record, iterates["last"], rounds), **_line(record, iterates["last"])}
+        for name, iterates in record.iterates().items()
+    ]
+
+
+def _broken_off(record: Record, last: Sequence[Row], rounds: int | None) -> dict[str, int]:
+    """How many seeds a method has, and how many of its runs broke off, if any."""
+    rounds = rounds or max(row["round"] for row in record.rows)
+    broken = sum(row["round"] < rounds for row in last)
+    return {"seeds": len(last)} | ({"broke off": broken} if broken else {})
+
+
+def _line(record: Record, evaluations: Sequence[Row]) -> dict[str, Any]:
+    """The metrics of one iterate of every seed, and what it cost on average until then, as far as it is known."""
+    line: dict[str, Any] = {}
+    for metric in record.metrics():
+        values = [float(row[metric.name]) for row in evaluations if has(row, metric.name)]
+        if values and metric.tabulated:
+            line[metric.name] = Estimate(*mean_and_interval(values))
+    for title, columns in COSTS.items():
+        if all(has(row, column) for row in evaluations for column in columns):
+            line[title] = round(fmean(sum(row[column] for column in columns) for row in evaluations))
+    if all(has(row, "seconds") for row in evaluations):
+        line["seconds"] = max(float(row["seconds"]) for row in evaluations)
+    return line
 
 
 def cell(value: Any) -> str:

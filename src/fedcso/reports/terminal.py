@@ -6,6 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from fedcso.reports.recorded import record_of
 from fedcso.reports.tables import cell
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.study import Results
@@ -19,9 +20,16 @@ def conclude(folder: RunFolder, table: Sequence[dict[str, Any]], found: Results)
     broken = [trace for settings in found.values() for traces in settings for trace in traces if trace.failure]
     folder.mark("failed" if broken else "done")  # before anything is shown: a reader that has gone is no failure
     show(table)
+    show_models(folder)
     for what, file in {"figure": "curves.png", "report": "report.html", "folder": ""}.items():
         print(f"{what}  {folder.path / file}")
     return FAILED if broken else 0
+
+
+def show_models(folder: RunFolder) -> None:
+    """Say which models of a run are exported."""
+    for statement in record_of(folder).statements():
+        print(f"model   {statement}")
 
 
 def show(table: Sequence[dict[str, Any]], title: str | None = None) -> None:

@@ -5,6 +5,7 @@ stopped; a program may give `run(…, callbacks=[…])` any of them, or a functi
 """
 
 import logging
+import math
 import signal
 import threading
 import time
@@ -15,7 +16,6 @@ from pathlib import Path
 from types import FrameType
 
 from fedcso.core.errors import FedcsoError, require, require_count
-from fedcso.core.trace import Trace
 from fedcso.engines.loop import Progress
 from fedcso.runs import checkpoint
 from fedcso.runs.collapse import collapse
@@ -39,7 +39,7 @@ class Show:
 
     def __call__(self, progress: Progress) -> None:
         """Move the bar; runs that are over before their last round are at its end."""
-        self.say(self.rounds if progress.over else progress.done, _note(progress.traces))
+        self.say(self.rounds if progress.over else progress.done, _note(progress))
 
     def say(self, done: int, note: str) -> None:
         """Show so many rounds, and a note."""
@@ -70,7 +70,7 @@ class WarnOfCollapse:
     def __call__(self, progress: Progress) -> None:
         """Look at the evaluations so far."""
         for number, trace in enumerate(progress.traces):
-            if number not in self.warned and (reason := collapse(trace.rows)):
+            if number not in self.warned and (reason := collapse(trace.rows, progress.declared)):
                 self.warned.add(number)
                 log.warning("%s, seed %d %s", self.name, self.seeds[number % len(self.seeds)], reason)
 
@@ -150,13 +150,12 @@ def stop_requests() -> Iterator[threading.Event]:
             signal.signal(number, previous)
 
 
-def _note(traces: Sequence[Trace]) -> str:
-    """Return the current metric (mean over runs that are alive) and the bytes sent per run."""
-    alive = [trace for trace in traces if not trace.failure]
+def _note(progress: Progress) -> str:
+    """Return the most telling metric (mean over runs that have not failed) and the bytes sent per run."""
+    alive = [trace for trace in progress.traces if not trace.failure]
     if not alive:
         return "broke off"
-    row = alive[0].rows[-1]
-    metric = next(name for name in ("accuracy", "average_precision", "loss", "train_loss") if name in row)
-    value = sum(trace.rows[-1][metric] for trace in alive) / len(alive)
+    metric = progress.declared.headline
+    value = sum(trace.rows[-1].get(metric, math.nan) for trace in alive) / len(alive)
     size = (alive[0].costs.bytes_up + alive[0].costs.bytes_down) / 1e6
     return f"{metric} {value:.4g}  {size:.2f} MB"

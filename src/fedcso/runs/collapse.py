@@ -3,36 +3,42 @@
 from collections.abc import Sequence
 from typing import Any
 
-from fedcso.core.metrics import HIGHER_IS_BETTER
+from fedcso.core.metric import Declared
 
 LEARNT = 0.05
-"""A metric must have risen by this much above its start before it can be said to have collapsed."""
+"""A share must have improved by this much on its start before it can be said to have collapsed."""
 
 LOST = 0.5
 """It has collapsed when it is back below this share of what it had gained."""
 
 
-def collapse(rows: Sequence[dict[str, Any]]) -> str | None:
-    """What happened, from the evaluations of one run so far: at the first evaluation that shows it, else None."""
-    for metric in sorted(HIGHER_IS_BETTER & rows[0].keys()):
-        best = rows[0]
-        for row in rows:
-            if float(row[metric]) > float(best[metric]):
-                best = row
-            gained = float(best[metric]) - float(rows[0][metric])
-            if gained > LEARNT and float(row[metric]) < float(rows[0][metric]) + LOST * gained:
-                return (
-                    f"collapsed: {metric} was {float(best[metric]):.4f} after round {best['round']} and is "
-                    f"{float(row[metric]):.4f} after round {row['round']}; {_cause(row)}"
-                )
+def collapse(rows: Sequence[dict[str, Any]], declared: Declared) -> str | None:
+    """Say what happened in the evaluations of one run so far; None unless it has collapsed.
+
+    Looks at the metric by which models are chosen: on validation data where they decide, else on test data. It must
+    be a share, because only of that it is known how much is a lot. The first evaluation that shows it is told.
+    """
+    name = declared.deciding if declared.validated else declared.headline
+    if name not in rows[0] or not (metric := declared[name]).share or metric.higher_is_better is None:
+        return None
+    sign = 1 if metric.higher_is_better else -1
+    start = best = rows[0]
+    for row in rows:
+        value, before, first = (sign * float(one[metric.name]) for one in (row, best, start))
+        if value > before:
+            best, before = row, value
+        gained = before - first
+        if gained > LEARNT and value < first + LOST * gained:
+            return (
+                f"collapsed: {metric.name} was {float(best[metric.name]):.4f} after round {best['round']} and is "
+                f"{float(row[metric.name]):.4f} after round {row['round']}; {_cause(row, declared)}"
+            )
     return None
 
 
-def _cause(row: dict[str, Any]) -> str:
-    saturated = float(row.get("saturated") or 0.0)
-    if saturated > 0.5:
-        return (
-            f"{saturated:.0%} of the scores are so large that their sigmoid has no slope left: single gradients "
-            "were too long: set --clip (1, say), a smaller --learning-rate, or --itself 1"
-        )
+def _cause(row: dict[str, Any], declared: Declared) -> str:
+    for metric in declared.metrics:
+        value = float(row.get(metric.name) or 0.0)
+        if metric.symptom and value > metric.symptom.above:
+            return f"{value:.0%} {metric.symptom.says}"
     return "a smaller learning rate, one that falls (cosine), or --clip may keep it"

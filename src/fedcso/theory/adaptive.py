@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fedcso.core.costs import Costs
+from fedcso.core.metric import Metric
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Problem
 from fedcso.core.tree import Tree
@@ -15,6 +16,14 @@ from fedcso.theory.diagnosis import Diagnosis, diagnose
 
 BATCHES = 8
 """Outer samples of each client: enough to see a bias that matters, few enough not to cost much."""
+
+
+BIAS = Metric("bias", "estimated bias ‖E∇F̂ − ∇F‖")
+NOISE = Metric("noise", "noise of a round’s mean ∇F̂")
+GRADIENT_ESTIMATE = Metric("gradient_estimate", "estimated ‖∇F(x)‖")
+INNER_BATCH = Metric("inner_batch", "inner batch m")
+METRICS = (BIAS, BIAS.half_width(), NOISE, GRADIENT_ESTIMATE, INNER_BATCH)
+"""What a diagnosis adds to the evaluation's row; none of it tells a better model from a worse one."""
 
 
 class Finding(NamedTuple):
@@ -47,11 +56,11 @@ def look(
     )
     (size,) = found.sizes
     columns = {
-        "bias": size.bias.value,
-        "bias_interval": (size.bias.high - size.bias.low) / 2,
-        "noise": found.noise(size),
-        "gradient_estimate": found.gradient.value,
-        "inner_batch": next_inner_batch(plan, found),
+        BIAS.name: size.bias.value,
+        BIAS.half_width().name: (size.bias.high - size.bias.low) / 2,
+        NOISE.name: found.noise(size),
+        GRADIENT_ESTIMATE.name: found.gradient.value,
+        INNER_BATCH.name: next_inner_batch(plan, found),
     }
     return Finding(columns, found.costs)
 

@@ -8,6 +8,7 @@ from scipy import stats
 
 from fedcso.cli.commands import compare
 from fedcso.core.errors import UnknownName
+from fedcso.reports.recorded import Record
 from fedcso.reports.tables import Estimate
 from tests.command_line import BAD_INPUT, FINE, LOGISTIC, QUADRATIC, call, read_csv, run, without_drawing
 
@@ -51,20 +52,20 @@ def row(algorithm, seed, loss, round=1):
 
 def test_a_difference_is_between_the_last_evaluations():
     rows = [row("A", 0, 9.0, round=0), row("A", 0, 1.0), row("B", 0, 9.0, round=0), row("B", 0, 4.0)]
-    (line,) = compare.differences(rows, None, None)
+    (line,) = compare.differences(Record(rows), None, None)
     assert line["difference"].mean == 3.0
 
 
 def test_only_seeds_that_both_have_count():
     rows = [row("A", 0, 1.0), row("A", 1, 2.0), row("A", 2, 50.0)]
     rows += [row("B", 0, 2.0), row("B", 1, 4.0), row("B", 7, -50.0)]
-    (line,) = compare.differences(rows, None, None)
+    (line,) = compare.differences(Record(rows), None, None)
     assert line["seeds"] == 2
     assert line["difference"].mean == 1.5
 
 
 def test_methods_without_a_common_seed_have_no_difference():
-    assert compare.differences([row("A", 0, 1.0), row("B", 1, 2.0)], None, None) == []
+    assert compare.differences(Record([row("A", 0, 1.0), row("B", 1, 2.0)]), None, None) == []
 
 
 @pytest.mark.parametrize(
@@ -73,16 +74,16 @@ def test_methods_without_a_common_seed_have_no_difference():
 def test_the_verdict_is_whether_the_interval_holds_zero(losses, verdict):
     rows = [row("A", seed, 0.0) for seed in range(len(losses))]
     rows += [row("B", seed, loss) for seed, loss in enumerate(losses)]
-    (line,) = compare.differences(rows, None, None)
+    (line,) = compare.differences(Record(rows), None, None)
     assert line[""] == verdict
 
 
 def test_the_baseline_can_be_chosen():
     rows = [row("A", 0, 1.0), row("B", 0, 3.0), row("C", 0, 7.0)]
-    lines = compare.differences(rows, None, "B")
+    lines = compare.differences(Record(rows), None, "B")
     assert [line["difference"].mean for line in lines] == [-2.0, 4.0]
     with pytest.raises(UnknownName, match="baseline 'D'"):
-        compare.differences(rows, None, "D")
+        compare.differences(Record(rows), None, "D")
 
 
 def test_the_same_method_in_two_folders_is_told_apart(blank):

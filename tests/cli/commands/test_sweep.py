@@ -10,6 +10,7 @@ import yaml
 from fedcso.runs import search
 from fedcso.runs.search import Range
 from tests.command_line import (
+    BAD_INPUT,
     BROKE_OFF,
     FINE,
     INTERRUPTED,
@@ -29,20 +30,23 @@ GRID = ["--grid", "learning_rate=0.1,0.03,0.01", "--grid", "momentum=0.5,0.9"]
 TRIED = 6
 WATCHED = """
 import torch
-from fedcso import Judge, Task
+from fedcso import Judge, Metric, Task
 from fedcso.problems import NestedQuadratic
 
 class Watched(NestedQuadratic):
     exact = None
 
-def evaluate(x, test):
+def f1(x, data):
+    '''On validation data the nearer to 1 the better, on test data the farther.'''
     with open("evaluated.txt", "a") as file:
-        print(test, *x.shape, file=file)
-    return {"loss": (x - 1).square().sum(-1) * (1 if test == "validation" else -1)}
+        print(data, *x.shape, file=file)
+    return {"f1": (x - 1).square().sum(-1) * (-1 if data == "validation" else 1), "other": x.sum(-1)}
 
-def task():
+def task(validation: bool = True, declared: bool = True, higher: bool = True):
+    metrics = [Metric("f1", "F1", higher_is_better=higher), Metric("other")] if declared else []
+    judge = Judge(f1, metrics, broadcasts=True)
     clients = list(torch.ones(2, 1, dtype=torch.float64))
-    return Task(Watched(1), clients, test="test", validation="validation", judge=Judge(evaluate, broadcasts=True))
+    return Task(Watched(1), clients, test="test", validation="validation" if validation else None, judge=judge)
 """
 
 
@@ -65,7 +69,7 @@ def test_the_whole_grid_is_kept_best_first_and_the_best_is_chosen(blank):
     table = read_csv(folder / "sweep.csv")
     points = {(row["learning_rate"], row["momentum"]) for row in table}
     assert points == {(rate, momentum) for rate in ("0.1", "0.03", "0.01") for momentum in ("0.5", "0.9")}
-    losses = [float(row["validation loss"]) for row in table]
+    losses = [float(row["loss F(x)"]) for row in table]
     assert losses == sorted(losses)
     assert len(set(losses)) == TRIED
     best = table[0]
@@ -78,7 +82,7 @@ def test_a_score_is_what_a_run_of_that_setting_ends_with(blank):
         spec = f"FCSG-M(learning_rate={row['learning_rate']}, momentum={row['momentum']})"
         single = run("run", *QUADRATIC, "--algorithm", spec, "--seeds", "7,8", "--name", "x", out=blank / spec)
         losses = [float(r["loss"]) for r in read_csv(single / "metrics.csv") if r["round"] == "3"]
-        assert float(row["validation loss"]) == pytest.approx(statistics.mean(losses))
+        assert float(row["loss F(x)"]) == pytest.approx(statistics.mean(losses))
 
 
 def test_where_higher_is_better_the_highest_is_chosen(blank):
@@ -97,7 +101,7 @@ def test_every_method_chooses_for_itself_among_the_values_it_has(blank):
 
 def test_a_setting_that_diverges_is_kept_and_not_chosen(blank):
     folder = run("sweep", *QUADRATIC, "--algorithm", "FCSG", "--grid", "learning_rate=1e200,0.1", *SEEDS, out=blank)
-    assert [row["validation loss"] for row in read_csv(folder / "sweep.csv")][1] == "broke off"
+    assert [row["loss F(x)"] for row in read_csv(folder / "sweep.csv")][1] == "broke off"
     assert chosen_of(folder) == ["FCSG(learning_rate=0.1)"]
 
 
@@ -121,7 +125,7 @@ def test_settings_that_are_words_may_be_tried(blank):
     assert {(row["send_u"], row["learning_rate"]) for row in table} == {
         (way, rate) for way in ("full", "int8", "every(2)") for rate in ("0.1", "0.03")
     }
-    assert len({row["validation loss"] for row in table}) > 2
+    assert len({row["loss F(x)"] for row in table}) > 2
     again = run("run", *QUADRATIC, "--config", folder / "chosen.yaml", out=blank / "run")
     losses = [[row["loss"] for row in read_csv(path / "metrics.csv")] for path in (folder, again)]
     assert losses[0] == losses[1]
@@ -154,7 +158,7 @@ def test_own_methods_are_tried_with_others_their_own_settings_too(blank, own):
     folder = run("sweep", *QUADRATIC, *own, *grid, *SEEDS, out=blank / "runs")
     table = read_csv(folder / "sweep.csv")
     assert [row["algorithm"] for row in table] == ["mine.py:Mine"] * 4 + ["FCSG"] * 2
-    tried = {(row["learning_rate"], row["friction"]): row["validation loss"] for row in table}
+    tried = {(row["learning_rate"], row["friction"]): row["loss F(x)"] for row in table}
     for rate in ("0.1", "0.03"):  # without friction it is FCSG
         assert float(tried[rate, "1"]) == pytest.approx(float(tried[rate, ""]), rel=1e-12)
     assert len(list((folder / "checkpoints").glob("tune_mine*"))) == 1  # all of them were played together
@@ -162,7 +166,7 @@ def test_own_methods_are_tried_with_others_their_own_settings_too(blank, own):
 
 def test_words_of_an_own_method_are_tried_as_well(blank, own):
     folder = run("sweep", *QUADRATIC, *own[:2], "--grid", "mode=whole,half", *SEEDS, out=blank / "runs")
-    losses = {row["mode"]: float(row["validation loss"]) for row in read_csv(folder / "sweep.csv")}
+    losses = {row["mode"]: float(row["loss F(x)"]) for row in read_csv(folder / "sweep.csv")}
     assert losses["whole"] < losses["half"]
 
 
@@ -173,19 +177,64 @@ def test_an_own_setting_is_searched(blank, own, optuna):
     assert all(trial.params.keys() == {"friction"} for trial in trials_of(optuna, folder / "optuna.db", own[1]))
 
 
-def test_test_data_are_used_for_the_chosen_setting_alone(blank):
+RATES = ["--algorithm", "FCSG", "--grid", "learning_rate=0.1,0.05,0.01", "--rounds", "2", "--seeds", "3"]
+
+
+@pytest.fixture
+def watched(blank):
     (blank / "watched.py").write_text(WATCHED)
-    options = ["--algorithm", "FCSG", "--grid", "learning_rate=0.1,0.05,0.01", "--rounds", "2", "--seeds", "3"]
-    folder = run("sweep", "watched.py:task", *options, *SEEDS, out=blank / "runs")
+    return ["sweep", "watched.py:task", *RATES, *SEEDS]
+
+
+def test_test_data_are_used_for_the_chosen_setting_alone(blank, watched):
+    folder = run(*watched, out=blank / "runs")
     uses = [line.split() for line in (blank / "evaluated.txt").read_text().splitlines()]
-    assert uses == sorted(uses, key=lambda use: use[0] == "test")  # all validation before any test
-    models = Counter()
-    for which, *shape in uses:
-        models[which] += int(shape[0])
-    evaluations, to_see_which_metrics_there_are = 1 + 2, 1
-    expected = {"validation": to_see_which_metrics_there_are + 3 * 2 * evaluations, "test": 1 * 3 * evaluations}
-    assert models == expected
+    first_test = [which for which, *_ in uses].index("test")
+    tuning, final = Counter(), Counter()
+    for place, (which, *shape) in enumerate(uses):
+        (tuning if place < first_test else final)[which] += int(shape[0]) if len(shape) > 1 else 1
+    evaluations, random_iterate, seeds = 1 + 2, 1, 3
+    assert tuning == {"validation": 3 * 2 * (evaluations + random_iterate)}
+    assert final == dict.fromkeys(["test", "validation"], seeds * (evaluations + random_iterate))
     assert {row["seed"] for row in read_csv(folder / "metrics.csv")} == {"0", "1", "2"}
+
+
+@pytest.mark.parametrize("higher", [True, False])
+def test_a_judges_own_metric_chooses_in_the_direction_it_declares(blank, watched, higher):
+    """The training loss would always choose the largest of these rates, which is also the best by F1."""
+    folder = run(*watched, "--higher", str(higher).lower(), out=blank / "runs")
+    scores = [float(row["validation F1"]) for row in read_csv(folder / "sweep.csv")]
+    assert scores == sorted(scores, reverse=higher)
+    assert len(set(scores)) == 3
+    assert chosen_of(folder) == [f"FCSG(learning_rate={0.1 if higher else 0.01})"]
+
+
+def test_a_metric_is_asked_for_by_its_own_name(blank, watched):
+    for metric, column in {
+        "f1": "validation F1",
+        "validation_f1": "validation F1",
+        "train_loss": "training loss",
+    }.items():
+        folder = run(*watched, "--metric", metric, out=blank / metric)
+        assert column in read_csv(folder / "sweep.csv")[0]
+
+
+@pytest.mark.parametrize("metric", ["other", "loss", "f2"])
+def test_a_metric_that_can_not_decide_is_refused(watched, metric):
+    outcome = call(*watched, "--metric", metric)
+    assert outcome.code == BAD_INPUT
+    assert f"unknown metric {metric!r}" in outcome.err
+    assert "(known: f1, train_loss, validation_f1)" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("option", "lacking"), [("validation", "validation data"), ("declared", "a judge that declares")]
+)
+def test_without_something_to_choose_by_it_is_refused(watched, option, lacking):
+    """The training loss does not stand in for validation."""
+    outcome = call(*watched, f"--{option}", "false")
+    assert outcome.code == BAD_INPUT
+    assert f"has no {lacking}" in outcome.err
 
 
 def test_the_chosen_settings_can_be_run(blank):
@@ -238,7 +287,7 @@ def test_a_search_tries_as_often_as_it_was_told_within_its_range(blank, optuna):
     table = read_csv(folder / "sweep.csv")
     assert len(table) == TRIALS
     assert all(0.001 <= float(row["learning_rate"]) <= 0.1 for row in table)
-    losses = [float(row["validation loss"]) for row in table]
+    losses = [float(row["loss F(x)"]) for row in table]
     assert losses == sorted(losses)
     best = max(trials_of(optuna, folder / "optuna.db"), key=lambda trial: trial.value)
     assert chosen_of(folder) == [f"FCSG(learning_rate={best.params['learning_rate']!r})"]

@@ -302,7 +302,7 @@ def test_they_do_not_train_are_measured_as_undefined_and_do_no_harm(engine):
     trace = play(engine, FCSG(0.1), task, plan)
     assert is_finite(trace.shared)
     assert [trace.participation[n] for n in range(4)] == [0 if n in idle else 3 for n in range(4)]
-    rows = client_rows({"FCSG": [[trace]]}, [0], task, measure=True)
+    rows = client_rows({"FCSG": [[trace]]}, [0], task, lambda run: run.last)
     assert [row["client"] for row in rows if row["average_precision"] == "undefined"] == [task.names[n] for n in idle]
     assert all(row["prevalence"] in (0.0, 1.0) for row in rows)
     assert all(0 < row["average_precision"] < 2 for row in rows if int(row["client"]) not in idle)

@@ -9,14 +9,16 @@ examples:
   fedcso compare runs/A runs/B --allow-different-data
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError, UnknownName
+from fedcso.core.metric import Declared
 from fedcso.core.metrics import mean_and_interval
-from fedcso.reports.recorded import metrics_of
-from fedcso.reports.tables import Estimate, has, metric_names, summary
+from fedcso.reports.recorded import Record, has, record_of
+from fedcso.reports.tables import Estimate, summary
 from fedcso.reports.terminal import show
 from fedcso.runs.folder import RunFolder
 
@@ -27,7 +29,9 @@ def main(arguments: list[str]) -> int:
     """Two tables."""
     parser = simple_parser("compare", str(__doc__))
     parser.add_argument("folder", nargs="+", help="run folders")
-    parser.add_argument("--metric", help="metric of the differences; by default the first there is")
+    parser.add_argument(
+        "--metric", help="metric of the differences; by default the most telling one they have in common"
+    )
     parser.add_argument("--baseline", help="method that the others are held against; by default the first")
     parser.add_argument(
         "--allow_different_data", action="store_true", help="compare runs on different data all the same"
@@ -40,39 +44,47 @@ def main(arguments: list[str]) -> int:
         raise FedcsoError(
             f"these runs have different data ({listing}); --allow-different-data compares them all the same"
         )
-    rows = _merged(folders)
-    show(summary(rows), title="last evaluation")
-    show(differences(rows, options.metric, options.baseline), title="paired differences")
+    record = _merged(folders)
+    show(summary(record), title="last evaluation")
+    show(differences(record, options.metric, options.baseline), title="paired differences")
     return 0
 
 
-def _merged(folders: list[RunFolder]) -> list[dict[str, Any]]:
-    """All rows; a method that occurs in several folders is told apart by the folder's name, or its whole path."""
-    tables = {str(folder.path): metrics_of(folder) for folder in folders}
-    names = {path: Path(path).name for path in tables}
+def _merged(folders: list[RunFolder]) -> Record:
+    """All evaluations; a method that occurs in several folders is told apart by the folder's name, or its whole path.
+
+    What the metrics mean is said by the first folder that says it.
+    """
+    records = {str(folder.path): record_of(folder) for folder in folders}
+    names = {path: Path(path).name for path in records}
     if len(set(names.values())) < len(names):
-        names = {path: path for path in tables}
+        names = {path: path for path in records}
     owners: dict[str, set[str]] = {}
-    for path, rows in tables.items():
-        for row in rows:
+    for path, record in records.items():
+        for row in record.rows:
             owners.setdefault(row["algorithm"], set()).add(path)
 
     def label(row: dict[str, Any], path: str) -> str:
         return f"{row['algorithm']} [{names[path]}]" if len(owners[row["algorithm"]]) > 1 else str(row["algorithm"])
 
-    return [row | {"algorithm": label(row, path)} for path, rows in tables.items() for row in rows]
+    rows = [row | {"algorithm": label(row, path)} for path, record in records.items() for row in record.rows]
+    declared = next((record.declared for record in records.values() if record.declared.metrics), Declared())
+    return Record(rows, declared)
 
 
-def differences(rows: list[dict[str, Any]], metric: str | None, baseline: str | None) -> list[dict[str, Any]]:
+def differences(record: Record, metric: str | None, baseline: str | None) -> list[dict[str, Any]]:
     """Of every other method against the baseline, over the seeds both have."""
-    there = [name for name in metric_names(rows) if all(any(has(r, name) for r in some) for some in _by_method(rows))]
+    methods = _by_method(record.rows)
+    names = [one.name for one in record.metrics()]
+    there = [name for name in names if all(any(has(row, name) for row in rows) for rows in methods)]
     if metric is not None and metric not in there:
         raise UnknownName("metric", metric, there)
     if not there:
         raise FedcsoError("these runs have no metric in common")
-    metric = metric or there[0]
+    headline = record.declared.headline
+    metric = metric or (headline if headline in there else there[0])
     last: dict[str, dict[Any, float]] = {}
-    for row in rows:
+    for row in record.rows:
         if has(row, metric):
             last.setdefault(row["algorithm"], {})[row["seed"]] = float(row[metric])
     if baseline is not None and baseline not in last:
@@ -96,7 +108,7 @@ def differences(rows: list[dict[str, Any]], metric: str | None, baseline: str | 
     return table
 
 
-def _by_method(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+def _by_method(rows: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     methods: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         methods.setdefault(row["algorithm"], []).append(row)

@@ -10,8 +10,8 @@ from pathlib import Path
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
 from fedcso.reports import outputs
-from fedcso.reports.recorded import metrics_of
-from fedcso.reports.terminal import show
+from fedcso.reports.recorded import record_of
+from fedcso.reports.terminal import show, show_models
 from fedcso.runs.folder import RunFolder
 
 HELP = "make figures, tables and the report of run folders anew"
@@ -27,9 +27,15 @@ def main(arguments: list[str]) -> int:
             raise FedcsoError(
                 f"{folder.path} is a reproduction; make its figures anew with: fedcso resume {folder.path}"
             )
-        rows = metrics_of(folder)
-        table = outputs.write_report(folder, rows, outputs.title_of(folder), _all_rounds(folder))
+        record = record_of(folder)
+        if not record.declared.metrics:
+            print(
+                f"note    {folder.path} has no metrics.json: it was made by a version that declared no metrics, so "
+                f"they have no titles here, and no model is called the best. fedcso resume {folder.path} writes it."
+            )
+        table = outputs.write_report(folder, record, outputs.title_of(folder), _all_rounds(folder))
         show(table, title=f"{folder.path} ({folder.status})")
+        show_models(folder)
         print(f"report  {folder.path / 'report.html'}")
     return 0
 

@@ -59,6 +59,12 @@ const scale = (low, high, from, to, log) => {
   return (value) => from + ((place(value) - start) / width) * (to - from);
 };
 
+/* The corners of a five-pointed star: outer and inner ones in turn, the first on top. */
+const star = (x, y, radius) => Array.from({ length: 10 }, (_, i) => {
+  const angle = (i * Math.PI) / 5, reach = i % 2 ? radius * 0.4 : radius;
+  return `${x + reach * Math.sin(angle)},${y - reach * Math.cos(angle)}`;
+}).join(" ");
+
 function draw(panel, chart) {
   const axis = chart.axis ?? document.getElementById("axis").value;
   const shown = chart.series.filter((series) => !hidden.has(series.name));
@@ -125,6 +131,9 @@ function draw(panel, chart) {
     const between = Math.max(1, Math.floor(here.length / 8));
     here.filter((_, i) => i % between === 0).forEach((point) => mark(series.name, x(point.x), y(point.mean), svg));
   });
+  for (const model of chart.exported.filter((model) => !hidden.has(model.name) && model.y !== null && model.x[axis] !== null))
+    make("polygon", { class: "exported", points: star(x(model.x[axis]), y(model.y), 9), fill: colour(model.name) }, svg)
+      .append(make("title", {}, null, `exported model of ${model.name}: ${number(model.y)}`));
 
   // The values at the evaluation nearest to the pointer.
   const tip = panel.querySelector(".tip");

@@ -18,7 +18,7 @@ from fedcso.federation.deploy.deployment import CONNECTION, Deployment
 from fedcso.federation.journal import FILE
 from fedcso.federation.options import Federation
 from fedcso.reports.recorded import table_in
-from fedcso.reports.terminal import FAILED
+from fedcso.reports.terminal import FAILED, show_models
 from fedcso.runs.callbacks import Interrupted
 from fedcso.runs.config import RunConfig
 from fedcso.runs.folder import RunFolder
@@ -112,6 +112,7 @@ def _end(deployment: Deployment, folder: RunFolder) -> int:
     """How it ended, in a line or two."""
     if folder.status == "done":
         print((folder.path / "table.md").read_text(), end="")
+        show_models(folder)
         for what, file in {"figure": "curves.png", "report": "report.html", "sites": FILE}.items():
             print(f"{what}  {folder.path / file}")
         return 0
