@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from fedcso.algorithms import ALGORITHMS
 from fedcso.cli.main import COMMANDS
 from fedcso.core.errors import FedcsoError
-from fedcso.datasets.cifar10_pickle import records
-from fedcso.datasets.fetch.archives import content, members
+from fedcso.datasets.cifar10_pickle import to_records
+from fedcso.datasets.fetch.archives import read_file, read_members
 from fedcso.datasets.mnist import FILES, decode
 from fedcso.datasets.omniglot import read
 from fedcso.datasets.tables.sites import load_sites
@@ -182,7 +182,7 @@ def test_any_idx_files(contents):
 @given(st.data())
 def test_any_pickled_pictures(data):
     good = b"\x80\x02}q\x00(U\x04dataq\x01U\x03abcU\x06labels]q\x02(K\x01K\x02eu."
-    told(lambda: records("data_batch_1", data.draw(spoilt(good)), 3072))
+    told(lambda: to_records("data_batch_1", data.draw(spoilt(good)), 3072))
 
 
 def zipped():
@@ -208,8 +208,8 @@ def test_any_zip(place, data):
 def test_any_compressed_file(place, ending, data):
     file = place / f"file{ending}"
     file.write_bytes(data)
-    told(lambda: content(file, 1000), str(file))
-    told(lambda: members(file, ["a"], 1000), str(file))
+    told(lambda: read_file(file, 1000), str(file))
+    told(lambda: read_members(file, ["a"], 1000), str(file))
     file.unlink()
 
 

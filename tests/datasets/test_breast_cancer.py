@@ -1,4 +1,4 @@
-"""The breast cancer data: as published, with the rare class as the positive one."""
+"""The breast cancer data are as published, with the rare class as the positive one."""
 
 import torch
 
@@ -6,7 +6,7 @@ from fedcso.datasets import load
 from tests.command_line import FINE, call
 
 
-def test_malignant_is_positive_and_measurements_are_as_they_are():
+def test_malignant_is_positive_and_measurements_are_not_scaled():
     data = load("breast_cancer")
     assert data.inputs.shape == (569, 30)
     assert data.inputs.dtype == torch.float32

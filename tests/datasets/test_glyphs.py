@@ -1,4 +1,4 @@
-"""The embedded few-shot data: always there, always the same, neither trivial nor hopeless."""
+"""The embedded few-shot data are always the same, and neither trivial nor hopeless."""
 
 import unicodedata
 from importlib import import_module
@@ -79,7 +79,7 @@ def test_no_two_drawings_of_a_letter_are_the_same(characters):
 
 
 def nearest_mean_accuracy(images, ways=5, shots=1, tasks=400):
-    """Of the simplest classifier there is, on raw pixels."""
+    """Return the accuracy of a nearest-mean classifier on raw pixels."""
     rng = np.random.default_rng(0)
     pixels = images.flatten(2).float() / 255
     right = 0.0
@@ -91,7 +91,7 @@ def nearest_mean_accuracy(images, ways=5, shots=1, tasks=400):
     return right / tasks
 
 
-def test_pixels_alone_tell_something_but_not_all(characters):
+def test_raw_pixels_help_but_are_not_enough(characters):
     for images in characters:
         assert 0.35 < nearest_mean_accuracy(images) < 0.7
 

@@ -1,4 +1,4 @@
-"""Making positives rare: exact numbers, chosen by the seed, and nothing else changes."""
+"""Positives are made rare: exact numbers, chosen by the seed, and nothing else changes."""
 
 import pytest
 import torch
@@ -35,11 +35,11 @@ def test_labels_that_are_not_there_or_all_are_refused_with_those_there_are(posit
 
 
 @given(binary, st.floats(0, 1, exclude_max=True), st.integers(0, 3))
-def test_exactly_that_share_goes_and_the_rest_stays_in_order(labels, removed, seed):
+def test_exactly_that_share_is_removed_and_the_rest_stays_in_order(labels, removed, seed):
     positives = int(labels.sum())
     number = round(removed * positives)
     if positives and number == positives:
-        with pytest.raises(InvalidValue, match=f"leave one of the {positives} positives"):
+        with pytest.raises(InvalidValue, match=f"smaller, so that at least one of the {positives} positives is left"):
             thin_positives(labels, removed, seed)
         return
     kept = thin_positives(labels, removed, seed)
@@ -53,11 +53,11 @@ def test_the_seed_decides_which():
     assert thin_positives(labels, 0.8, 1).tolist() == thin_positives(labels, 0.8, 1).tolist()
     assert thin_positives(labels, 0.8, 1).tolist() != thin_positives(labels, 0.8, 2).tolist()
     counts = torch.stack([labels.new_zeros(200).index_fill(0, thin_positives(labels, 0.8, s), 1) for s in range(50)])
-    assert counts[:, 1::2].sum(0).min() > 0  # whichever can be kept
+    assert counts[:, 1::2].sum(0).min() > 0  # each positive can be kept
 
 
 @pytest.mark.parametrize("removed", [-0.1, 1, 1.0, 1.5, float("nan"), True, "half", None])
-def test_a_share_that_is_none_is_refused(removed):
+def test_an_invalid_share_is_refused(removed):
     with pytest.raises(InvalidValue, match=r"removed = .* in \[0, 1\)"):
         thin_positives(torch.tensor([0, 1]), removed, 0)
 

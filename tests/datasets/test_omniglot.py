@@ -1,4 +1,4 @@
-"""Omniglot is found in any usual form, refused when it is not whole, and kept; archives can do no harm."""
+"""Omniglot is found in all usual forms, refused if it is incomplete, and cached; archives can't do harm."""
 
 import io
 import json
@@ -30,7 +30,7 @@ TINY = 2
 
 
 def png(side=105, mark=0):
-    """A white picture with a black bar; the mark makes it unlike others."""
+    """Return a white picture with a black bar; the mark makes it differ from others."""
     picture = Image.new("1", (side, side), 1)
     picture.paste(0, (10, 20, 10 + 15, 80))
     picture.putpixel((mark % 100, 100), 0)
@@ -44,7 +44,7 @@ def encoded(picture, kind="PNG"):
 
 
 def pictures(part):
-    """A small half of Omniglot: names and contents."""
+    """Return the names and contents of a small half of Omniglot."""
     characters = [f"{alphabet}/character{n:02}" for alphabet in ALPHABETS[part] for n in range(1, TINY + 1)]
     return {
         f"{part}/{character}/{number:04}_{drawing:02}.png": png(mark=20 * number + drawing)
@@ -78,7 +78,7 @@ def _no_other_places(tmp_path, monkeypatch):
 
 @pytest.fixture
 def tiny(tmp_path, monkeypatch):
-    """A root with a small copy, which is taken for the published one."""
+    """A root with a small copy that counts as the published one."""
     for part in ALPHABETS:
         put_zip(tmp_path / "root" / "omniglot-py", part, pictures(part))
     monkeypatch.setattr(omniglot, "PARTS", dict.fromkeys(ALPHABETS, 2 * TINY))
@@ -107,7 +107,7 @@ def test_all_layouts_give_the_same(tiny, tmp_path, form, layout):
     assert omniglot.read(omniglot.find(tmp_path / "other"))[1] == omniglot.DIGEST
 
 
-def test_a_zip_and_a_folder_may_stand_side_by_side(tiny, tmp_path):
+def test_a_zip_and_a_folder_may_be_mixed(tiny, tmp_path):
     put_zip(tmp_path / "mixed", "images_background", pictures("images_background"))
     put_folder(tmp_path / "mixed", "images_evaluation", pictures("images_evaluation"))
     assert len(omniglot.omniglot(tmp_path / "mixed").train) == 5
@@ -179,7 +179,7 @@ FIRST = "images_background/Hebrew/character01/0002_01.png"
 
 
 def huge_png():
-    """A few bytes that say they are 400 million pixels."""
+    """Return a few bytes that claim to be 400 million pixels."""
     data = bytearray(png())
     data[16:24] = (20_000).to_bytes(4, "big") * 2
     data[29:33] = zlib.crc32(data[12:29]).to_bytes(4, "big")
@@ -200,14 +200,14 @@ def huge_png():
     ],
     ids=["small", "empty", "text", "cut", "bitmap", "huge", "other", "long"],
 )
-def test_a_picture_that_is_not_right_is_named(tiny, content, message):
+def test_a_wrong_picture_is_named(tiny, content, message):
     rebuild(tiny, "images_background", lambda files: files.update({FIRST: content}))
     with pytest.raises(FedcsoError, match=message):
         omniglot.omniglot(tiny)
-    assert not (tiny.parent / "cache").exists()  # nothing of the kind is kept
+    assert not (tiny.parent / "cache").exists()  # wrong data are not cached
 
 
-def test_a_compressed_bomb_is_refused_before_it_unfolds(tiny, monkeypatch):
+def test_a_decompression_bomb_is_refused_before_it_is_decompressed(tiny, monkeypatch):
     files = pictures("images_background") | {FIRST: b"\x00" * 100_000_000}
     with zipfile.ZipFile(tiny / "omniglot-py" / "images_background.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
@@ -227,9 +227,9 @@ def test_a_compressed_bomb_is_refused_before_it_unfolds(tiny, monkeypatch):
     assert 0 < max(amounts) <= omniglot.MOST_BYTES + 1
 
 
-def test_an_archive_with_absurdly_many_members_is_refused(tiny, monkeypatch):
+def test_an_archive_with_too_many_members_is_refused(tiny, monkeypatch):
     monkeypatch.setattr(omniglot, "MOST_MEMBERS", 50)
-    with pytest.raises(FedcsoError, match="has 80 members"):
+    with pytest.raises(FedcsoError, match="has 80 members, over the limit of 50"):
         omniglot.omniglot(tiny)
 
 
@@ -308,18 +308,18 @@ def test_a_cut_cache_is_made_again(tiny, caplog, cut):
     assert len(file.read_bytes()) == len(whole)
 
 
-def test_a_person_is_told_what_takes_a_while_and_only_the_first_time(tiny, monkeypatch):
+def test_preparing_is_announced_only_the_first_time(tiny, monkeypatch):
     monkeypatch.setenv("FEDCSO_DATA", str(tiny))
     for told in (True, False):
         outcome = call("data", "check", "omniglot")
         assert outcome.code == FINE
-        assert ("preparing omniglot, once" in outcome.err) is told
+        assert ("preparing omniglot for the first time" in outcome.err) is told
 
 
 def test_no_changed_byte_in_a_cache_changes_a_pixel(tmp_path, caplog):
     rng = np.random.default_rng(0)
     made = Characters(*(torch.from_numpy(rng.integers(0, 9, (2, 3, 28, 28), dtype=np.uint8)) for _ in range(3)))
-    cache.kept("small", "0" * 64, lambda: made)
+    cache.cached_characters("small", "0" * 64, lambda: made)
     (file,) = (tmp_path / "cache").glob("*.npz")
     whole = file.read_bytes()
     choose = random.Random(0)
@@ -327,7 +327,7 @@ def test_no_changed_byte_in_a_cache_changes_a_pixel(tmp_path, caplog):
         data = bytearray(whole)
         data[choose.randrange(len(data))] ^= 1 << choose.randrange(8)
         file.write_bytes(data)
-        assert same(made, cache.kept("small", "0" * 64, lambda: made))
+        assert same(made, cache.cached_characters("small", "0" * 64, lambda: made))
     assert "damaged" in caplog.text
 
 
@@ -348,18 +348,18 @@ def test_a_cache_that_holds_something_else_is_made_again(tiny, caplog, arrays):
     assert "damaged" in caplog.text
 
 
-def test_a_folder_that_can_not_be_written_only_costs_time(tiny, tmp_path, monkeypatch, caplog):
+def test_a_cache_that_can_not_be_written_is_only_a_warning(tiny, tmp_path, monkeypatch, caplog):
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("FEDCSO_CACHE", str(tmp_path / "file" / "cache"))
     assert len(omniglot.omniglot(tiny).train) == 5
-    assert "could not keep omniglot" in caplog.text
+    assert "could not write omniglot to the cache" in caplog.text
 
 
 # --------------------------------------------------------------------------------- downloading
 
 
 def served_from(source):
-    """Stands for the network: copies the file with the address's last part."""
+    """Return a replacement of `pooch.retrieve` that copies the file of that name."""
 
     def retrieve(url, known_hash, fname, path):
         if not (source / Path(url).name).exists():
@@ -434,8 +434,8 @@ def test_the_published_pictures_are_accepted(real):
     for images in real:
         check(images, 20)
         assert images.dtype == torch.uint8
-        assert 0.05 < images.float().mean() / 255 < 0.12  # thin lines of ink on nothing
-        assert images.amax((-1, -2)).min() > 60  # each has some
+        assert 0.05 < images.float().mean() / 255 < 0.12  # thin lines of ink
+        assert images.amax((-1, -2)).min() > 60  # each drawing has ink
 
 
 def test_the_split_is_the_usual_one():

@@ -1,4 +1,4 @@
-"""Splits: disjoint, complete, and something for every client, however unlike they are."""
+"""Splits are disjoint and complete, and every client gets an example, however different the clients are."""
 
 import pytest
 import torch
@@ -37,7 +37,9 @@ def test_as_many_clients_as_examples_get_one_each(labels, alpha, seed):
 @given(labels, alphas, st.integers(1, 5))
 def test_more_clients_than_examples_are_refused(labels, alpha, more):
     clients = len(labels) + more
-    with pytest.raises(InvalidValue, match=f"clients = {clients} .* at most the {len(labels)} training examples"):
+    with pytest.raises(
+        InvalidValue, match=f"clients = {clients} .* at most {len(labels)}, the number of training examples"
+    ):
         partition(labels, clients, alpha, seed=0)
 
 
@@ -58,7 +60,7 @@ BALANCED = torch.arange(2000) % 4
 
 
 def mean_largest_share(alpha):
-    """How much of a client's data is of its most frequent class, on average."""
+    """Return the share of a client's data that is of its most frequent class, averaged over clients."""
     shares = partition(BALANCED, 20, alpha, seed=0)
     return sum(float(BALANCED[share].bincount().max()) / len(share) for share in shares) / len(shares)
 
@@ -103,7 +105,7 @@ def test_another_seed_holds_other_examples_out():
 
 
 @given(st.data(), labels, st.integers(0, 3))
-def test_each_client_holds_so_many_labels_and_no_example_is_lost(data, labels, seed):
+def test_each_client_has_the_given_number_of_labels_and_no_example_is_lost(data, labels, seed):
     known = len(torch.unique(labels))
     clients, classes = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 5))
     possible = sum(min(clients, int((labels == label).sum())) for label in torch.unique(labels))
@@ -121,7 +123,7 @@ def test_each_client_holds_so_many_labels_and_no_example_is_lost(data, labels, s
 def test_with_balanced_labels_sizes_are_near_equal(clients, classes):
     sizes = [len(share) for share in pathological(BALANCED, clients, classes, seed=0)]
     if clients * classes % 4 == 0:
-        assert max(sizes) - min(sizes) <= classes  # each portion may be one more or less
+        assert max(sizes) - min(sizes) <= classes  # portions of a label differ by at most one
     assert max(sizes) - min(sizes) <= max(classes, 0.35 * min(sizes))
 
 
@@ -134,19 +136,19 @@ def test_unequal_labels_are_cut_so_that_sizes_are_near_equal():
         assert {len(uneven[share].unique()) for share in shares} == {classes}
 
 
-def test_a_client_with_little_is_not_given_more_labels_for_that():
+def test_a_client_with_few_examples_does_not_get_more_labels():
     labels = torch.tensor([0] * 100 + [1, 2, 3])
     assert [len(labels[share].unique()) for share in pathological(labels, 2, 2, seed=0)] == [2, 2]
 
 
-def test_large_portions_go_with_small_ones():
+def test_large_portions_are_combined_with_small_ones():
     digits = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]  # of each in MNIST
     labels = torch.repeat_interleave(torch.arange(10), torch.tensor(digits) // 10)
     sizes = [len(share) for share in pathological(labels, 10, 2, seed=0)]
     assert max(sizes) < 1.05 * min(sizes)
 
 
-def test_who_holds_which_labels_is_up_to_the_seed():
+def test_the_seed_decides_who_has_which_labels():
     def made(seed):
         return [share.tolist() for share in pathological(BALANCED, 6, 2, seed)]
 
@@ -160,10 +162,10 @@ def test_who_holds_which_labels_is_up_to_the_seed():
 @pytest.mark.parametrize(
     ("clients", "classes", "message"),
     [
-        (1, 3, r"clients = 1 .* at least 2 .* some of the 4 label values would be held by none and .* lost"),
+        (1, 3, r"clients = 1 .* at least 2 .* the examples of some of the 4 labels would not be used"),
         (3, 1, r"clients = 3 .* at least 4"),
-        (2, 5, "classes = 5 .* at most the 4 label values"),
-        (30, 2, r"clients = 30 .* 30 × 2 portions; 40 are possible"),
+        (2, 5, "classes = 5 .* at most 4, the number of labels"),
+        (30, 2, r"clients = 30 .* smaller: it needs 30 × 2 portions, and there are examples for 40"),
         (0, 2, "clients = 0"),
         (2, 0, "classes = 0"),
         (2, 1.5, "classes = 1.5"),
@@ -175,5 +177,5 @@ def test_what_can_not_be_done_is_refused(clients, classes, message):
 
 
 def test_no_examples_have_no_labels():
-    with pytest.raises(InvalidValue, match="at most the 0 label values"):
+    with pytest.raises(InvalidValue, match="at most 0, the number of labels"):
         pathological(torch.tensor([], dtype=torch.int64), 1, 1, seed=0)

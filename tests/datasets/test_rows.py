@@ -1,4 +1,6 @@
-"""Rows of a shared array are what a copy of them would be."""
+"""Rows of a shared array behave like a copy of them."""
+
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -26,7 +28,7 @@ def shared_and_copied() -> tuple[Case, Case]:
     whole = pooled(case.clients)
     ends = torch.tensor([len(data.labels) for data in case.clients]).cumsum(0).tolist()
     shares = [share(whole, torch.arange(start, end)) for start, end in zip([0, *ends], ends, strict=False)]
-    return Case(case.problem, shares, case.test), case
+    return replace(case, clients=shares), case
 
 
 def test_a_run_on_shared_rows_is_the_run_on_copies():

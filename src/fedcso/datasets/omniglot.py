@@ -1,8 +1,8 @@
 """Omniglot: 1623 characters of 50 alphabets, each drawn by 20 people (Lake et al., Science 2015).
 
-The pictures are found as folders or as zip files (see `LAYOUTS`), checked against a digest of all pixels, shrunk
-from 105×105 to 28×28, and kept in the cache. Archives are never unpacked: their members are read by name, with a
-limit, so it does not matter what else an archive holds.
+The pictures are searched for in folders and zip files (see `LAYOUTS`), verified by a digest of all pixels, reduced from
+105×105 to 28×28, and kept in the cache. Archives are never unpacked: members are read by name, up to a limit, so other
+content of an archive does not matter.
 """
 
 import hashlib
@@ -21,45 +21,45 @@ from PIL import Image
 
 from fedcso.core.errors import FedcsoError
 from fedcso.datasets.characters import SIDE, Characters
-from fedcso.datasets.fetch.cache import kept
+from fedcso.datasets.fetch.cache import cached_characters
 from fedcso.datasets.fetch.places import DataMissing, cache_folder, data_folders
 
 PARTS = {"images_background": 964, "images_evaluation": 659}
-"""The two halves as published, and how many characters each has."""
+"""The two published halves, and the number of characters in each."""
 
 LAYOUTS = ("", "omniglot-py", "omniglot", "omniglot/python")
-"""Folders, below those searched, in which the halves may lie (torchvision's, and a clone of the authors')."""
+"""Subfolders in which the halves are searched for (torchvision's, and a clone of the authors' repository)."""
 
 SOURCE = "https://raw.githubusercontent.com/brendenlake/omniglot/master/python/"
 DIGEST = "d8bcd7703a7a3b48997443d0fe46827c855d8af49a038fb522a747d0604cae07"
-"""SHA-256 over the name and the pixels, one bit each, of all pictures in the order of their names."""
+"""SHA-256 over names and pixels (one bit each) of all pictures, sorted by name."""
 
 DRAWINGS = 20
 ORIGINAL_SIDE = 105
 MOST_BYTES = 1_000_000
 MOST_MEMBERS = 100_000
-"""Far more than Omniglot needs, and little enough to do no harm."""
+"""Limits far above what Omniglot needs, but small enough to be harmless."""
 
 NOT_PNG = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error, Image.DecompressionBombError)
 NOT_ZIP = (OSError, EOFError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error)
-"""How files turn out not to be what their names say; RuntimeError is for archives with a password."""
+"""Errors of files that are not in the format of their name; RuntimeError is raised for encrypted archives."""
 
 VALIDATION = ("Armenian", "Bengali", "Early_Aramaic", "Hebrew", "Mkhedruli_(Georgian)")
 TRAIN_FROM_EVALUATION = 236
-"""The usual split into 1028, 172 and 423 characters (torchmeta's, after Vinyals et al., 2016) in two rules."""
+"""These two give the usual split into 1028, 172 and 423 characters (torchmeta's, after Vinyals et al., 2016)."""
 
 
 def omniglot(root: Path | None = None) -> Characters:
-    """The characters from `root`, or from the folders of FEDCSO_DATA, or from the cache folder.
+    """Return the characters from `root`, or else from the folders of FEDCSO_DATA or the cache folder.
 
-    Only the published pictures are accepted, so what is in the cache is the same whichever copy it was made from,
-    and is used before any copy is looked for.
+    Only the published pictures are accepted. The cache therefore has the same content whichever copy it was made from,
+    and is used before any copy is searched for.
     """
-    return kept("omniglot", DIGEST, lambda: _prepare(find(root)))
+    return cached_characters("omniglot", DIGEST, lambda: _prepare(find(root)))
 
 
 def fetch(root: Path | None = None) -> None:
-    """Download both halves into `root`, or the cache folder, and check what came."""
+    """Download both halves into `root` or the cache folder, and verify them."""
     folder = (root or cache_folder()) / "omniglot-py"
     files = [folder / f"{part}.zip" for part in PARTS]
     new = [file for file in files if not file.exists()]
@@ -71,13 +71,13 @@ def fetch(root: Path | None = None) -> None:
     try:
         _prepare(files)
     except FedcsoError:
-        for file in new:  # so that the next attempt starts afresh
+        for file in new:  # so that the next attempt downloads them again
             file.unlink()
         raise
 
 
 def find(root: Path | None = None) -> list[Path]:
-    """The zip file or folder of each half, in the first place that has both."""
+    """Return the zip file or folder of each half, from the first folder that has both."""
     for base in data_folders(root):
         for folder in (base / layout for layout in LAYOUTS):
             halves = [_zip_or_folder(folder, part) for part in PARTS]
@@ -106,10 +106,10 @@ def _prepare(halves: Sequence[Path]) -> Characters:
 
 
 def split(names: Iterable[str]) -> tuple[list[str], list[str], list[str]]:
-    """The characters to train on, to validate on, and to test on.
+    """Split characters into those for training, for validation and for testing.
 
     Five alphabets of the background half are for validation; its others, and the evaluation half up to character
-    41 of Gurmukhi, are for training; the rest of the evaluation half is the test.
+    41 of Gurmukhi, are for training; the rest of the evaluation half is for testing.
     """
     ordered = sorted(names)
     background = [name for name in ordered if name.startswith("images_background/")]
@@ -120,7 +120,7 @@ def split(names: Iterable[str]) -> tuple[list[str], list[str], list[str]]:
 
 
 def read(halves: Sequence[Path]) -> tuple[dict[str, list[np.ndarray]], str]:
-    """All drawings, shrunk, by character (half/alphabet/character); and the digest of what they were made from."""
+    """Return all drawings by character (half/alphabet/character), reduced in size, and the digest of the originals."""
     content = hashlib.sha256()
     drawings: dict[str, list[np.ndarray]] = {}
     for half in halves:
@@ -132,14 +132,14 @@ def read(halves: Sequence[Path]) -> tuple[dict[str, list[np.ndarray]], str]:
 
 
 def verify(drawings: Mapping[str, Sequence[np.ndarray]], digest: str) -> None:
-    """Name what is missing or too many; where the numbers are right, the pixels must be too."""
+    """Raise `FedcsoError` if drawings or characters are missing or too many, or if the pixels are not as published."""
     for name, images in drawings.items():
         if len(images) != DRAWINGS:
-            raise FedcsoError(f"Omniglot is not whole: {name} has {len(images)} drawings instead of {DRAWINGS}")
+            raise FedcsoError(f"Omniglot is incomplete: {name} has {len(images)} drawings instead of {DRAWINGS}")
     for part, expected in PARTS.items():
         found = sum(name.startswith(f"{part}/") for name in drawings)
         if found != expected:
-            raise FedcsoError(f"Omniglot is not whole: {part} has {found} characters instead of {expected}")
+            raise FedcsoError(f"Omniglot is incomplete: {part} has {found} characters instead of {expected}")
     if digest != DIGEST:
         raise FedcsoError(f"Omniglot's pictures are not the published ones: their digest is {digest}, not {DIGEST}")
 
@@ -149,36 +149,36 @@ def _pattern(part: str) -> re.Pattern[str]:
 
 
 def _from_zip(file: Path) -> Iterator[tuple[str, bytes]]:
-    """Pictures by name, in order; the name is only compared, never used as a path."""
+    """Yield pictures sorted by name; names are only compared, never used as paths."""
     pattern = _pattern(file.stem)
     try:
         with zipfile.ZipFile(file) as archive:
             if len(archive.infolist()) > MOST_MEMBERS:
-                raise FedcsoError(f"{file} has {len(archive.infolist())} members; {MOST_MEMBERS} would be too many")
+                raise FedcsoError(f"{file} has {len(archive.infolist())} members, over the limit of {MOST_MEMBERS}")
             for name in sorted(filter(pattern.fullmatch, archive.namelist())):
                 with archive.open(name) as member:
-                    yield name, _limited(name, member.read(MOST_BYTES + 1))
+                    yield name, _check_size(name, member.read(MOST_BYTES + 1))
     except NOT_ZIP as error:
-        raise FedcsoError(f"{file} can't be read ({error}); get it again") from error
+        raise FedcsoError(f"{file} can't be read ({error}); download it again") from error
 
 
 def _from_folder(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """The same from unpacked pictures."""
+    """Yield pictures sorted by name, from an unpacked archive."""
     pattern = _pattern(folder.name)
     names = (file.relative_to(folder.parent).as_posix() for file in folder.glob("*/*/*.png"))
     for name in sorted(filter(pattern.fullmatch, names)):
         with (folder.parent / name).open("rb") as file:
-            yield name, _limited(name, file.read(MOST_BYTES + 1))
+            yield name, _check_size(name, file.read(MOST_BYTES + 1))
 
 
-def _limited(name: str, data: bytes) -> bytes:
+def _check_size(name: str, data: bytes) -> bytes:
     if len(data) > MOST_BYTES:
-        raise FedcsoError(f"{name} is larger than {MOST_BYTES} bytes, which no picture of Omniglot is")
+        raise FedcsoError(f"{name} is larger than {MOST_BYTES} bytes, the limit for a picture")
     return data
 
 
 def _decode(name: str, data: bytes) -> Image.Image:
-    """The picture in black and white; its size is looked at before its pixels are."""
+    """Decode a picture to black and white; check its size before decoding its pixels."""
     try:
         with Image.open(io.BytesIO(data), formats=["PNG"]) as picture:
             if picture.size != (ORIGINAL_SIDE, ORIGINAL_SIDE):
@@ -190,6 +190,6 @@ def _decode(name: str, data: bytes) -> Image.Image:
 
 
 def _shrink(picture: Image.Image) -> np.ndarray:
-    """By area, and inverted: black ink becomes 255."""
+    """Reduce a picture by averaging over areas, and invert it: black ink becomes 255."""
     small = picture.convert("L").resize((SIDE, SIDE), Image.Resampling.BOX)
     return 255 - np.asarray(small)

@@ -1,3 +1,3 @@
-"""The former place of `fedcso.datasets.tables.prepare`, which LOADING.md beside exported models imports."""
+"""Former location of `fedcso.datasets.tables.prepare`; LOADING.md of exported models imports from here."""
 
 from fedcso.datasets.tables.prepare import Preparation as Preparation

@@ -1,4 +1,4 @@
-"""Many clients, one array: each holds the numbers of its own rows, and nothing is copied until rows are asked for."""
+"""Rows of an array that many clients share: each has the indices of its rows, and rows are copied when accessed."""
 
 from pathlib import Path
 from typing import Any, cast
@@ -10,7 +10,7 @@ from fedcso.datasets.examples import Examples
 
 
 class Rows:
-    """Some rows of a shared array. Stands in for a tensor of them wherever rows are taken by number."""
+    """Some rows of a shared array, usable like a tensor of these rows wherever rows are accessed by index."""
 
     def __init__(self, array: torch.Tensor, which: torch.Tensor):
         self.array, self.which = array, which
@@ -27,21 +27,21 @@ class Rows:
 
     @property
     def shape(self) -> torch.Size:
-        """As of the tensor it stands for."""
+        """The shape of a tensor of these rows."""
         return torch.Size((len(self.which), *self.array.shape[1:]))
 
     @property
     def dtype(self) -> torch.dtype:
-        """As of the array."""
+        """The type of the array."""
         return self.array.dtype
 
 
 def share(examples: Examples, which: torch.Tensor) -> Examples:
-    """A client's examples by number: labels are its own, inputs stay in the array that all share."""
+    """Return a client's examples by index; labels are copied, inputs stay in the shared array."""
     return Examples(cast(torch.Tensor, Rows(examples.inputs, which)), examples.labels[which])
 
 
 def memory_mapped(array: np.ndarray, file: Path) -> torch.Tensor:
-    """The array from a file: pages are read when they are needed, and shared by all processes of a machine."""
+    """Save the array to a file and return it memory-mapped: pages are read on demand and shared by all processes."""
     np.save(file, array)
     return torch.from_numpy(np.load(file.with_suffix(".npy"), mmap_mode="c"))

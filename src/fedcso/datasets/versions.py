@@ -1,9 +1,8 @@
-"""Mirrored and moved pictures: more to learn from the same data.
+"""Data augmentation with mirrored and shifted pictures.
 
-A picture that is moved by a few pixels, or seen in a mirror, shows the same thing. `Versions` stands for all versions
-of a client's pictures and holds the pictures once: version v of picture i has the number i·V + v, and is made when it
-is asked for. Whoever draws numbers at random thereby draws pictures and versions at random, and need not know of
-either.
+A picture that is mirrored, or shifted by a few pixels, shows the same thing. `Versions` represents all versions of a
+client's pictures but stores each picture once: version v of picture i has the index i·V + v and is made when accessed.
+Code that draws indices at random thereby draws pictures and versions at random, without knowing about versions.
 """
 
 from typing import Any, NamedTuple, cast
@@ -15,20 +14,20 @@ from fedcso.datasets.rows import Rows
 
 
 class Variation(NamedTuple):
-    """Which versions of a picture count as examples of the same kind."""
+    """The versions of a picture that are used as additional examples."""
 
     mirrored: bool = False
-    """Also with left and right exchanged."""
+    """Also mirror the picture, left to right."""
     moved: int = 0
-    """Also moved by up to this many pixels, down or up and to the right or left."""
+    """Also shift the picture by up to this many pixels, vertically and horizontally."""
 
     @property
     def each(self) -> int:
-        """V, the number of versions of one picture."""
+        """The number V of versions of one picture."""
         return (1 + self.mirrored) * (2 * self.moved + 1) ** 2
 
     def of(self, examples: Examples) -> Examples:
-        """All versions of all pictures."""
+        """Return all versions of all pictures, with their labels."""
         if self.each == 1:
             return examples
         versions = cast(torch.Tensor, Versions(examples.inputs, self))
@@ -36,7 +35,7 @@ class Variation(NamedTuple):
 
 
 class Versions:
-    """All versions of pictures (number, channels, height, width). Stands in for a tensor of them, as `Rows` does."""
+    """All versions of pictures (n, channels, height, width), usable like a tensor of them wherever `Rows` is."""
 
     def __init__(self, pictures: torch.Tensor | Rows, variation: Variation):
         self.pictures, self.variation = pictures, variation
@@ -46,16 +45,16 @@ class Versions:
 
     @property
     def shape(self) -> torch.Size:
-        """As of the tensor it stands for."""
+        """The shape of a tensor of all versions."""
         return torch.Size((len(self), *self.pictures.shape[1:]))
 
     @property
     def dtype(self) -> torch.dtype:
-        """As of the pictures."""
+        """The type of the pictures."""
         return self.pictures.dtype
 
     def __getitem__(self, where: Any) -> torch.Tensor:
-        """Versions by number; what a move brings in from outside repeats the edge."""
+        """Return versions by index; pixels shifted in from outside repeat the edge."""
         which = where if isinstance(where, torch.Tensor) else torch.arange(len(self))[where]
         number, version = which // self.variation.each, which % self.variation.each
         most, side = self.variation.moved, 2 * self.variation.moved + 1

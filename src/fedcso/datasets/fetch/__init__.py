@@ -1,1 +1,1 @@
-"""Getting published archives: where they are looked for, downloaded to and unpacked."""
+"""Find, download, verify, read and cache published data sets."""

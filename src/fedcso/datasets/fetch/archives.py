@@ -1,7 +1,7 @@
-"""What files and archives hold, never more of it than it can rightly be, and nothing is ever unpacked.
+"""Read compressed files and archives safely: up to a limit, and without unpacking anything to disk.
 
-A few kilobytes can unfold to terabytes, and names in an archive can point anywhere. So reading stops at a limit,
-and members are read by name, never written.
+A few kilobytes can decompress to terabytes, and names in an archive can point anywhere. Reading therefore stops at a
+limit, and members are read by name, never written.
 """
 
 import gzip
@@ -15,18 +15,18 @@ from pathlib import Path
 from fedcso.core.errors import FedcsoError
 
 UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError)
-"""How files turn out not to be what their names say."""
+"""Errors of files that are damaged or not in the format of their name."""
 
 
-def content(file: Path, most: int) -> bytes:
-    """What the file holds, decompressed if its name ends in .gz or .xz; at most so many bytes."""
+def read_file(file: Path, limit: int) -> bytes:
+    """Return the content of a file, decompressed if its name ends in .gz or .xz; raise if it exceeds `limit` bytes."""
     try:
         with _open(file) as stream:
-            data = stream.read(most + 1)
+            data = stream.read(limit + 1)
     except UNREADABLE as error:
-        raise FedcsoError(f"{file} can't be read ({error}); get it again") from error
-    if len(data) > most:
-        raise FedcsoError(f"{file} is larger than {most} bytes, which it can't rightly be")
+        raise FedcsoError(f"{file} can't be read ({error}); download it again") from error
+    if len(data) > limit:
+        raise FedcsoError(f"{file} is larger than {limit} bytes, the limit for this file")
     return data
 
 
@@ -36,34 +36,34 @@ def _open(file: Path) -> io.BufferedIOBase:
     return lzma.LZMAFile(file) if file.suffix == ".xz" else file.open("rb")
 
 
-def members(file: Path, wanted: Collection[str], most: int) -> dict[str, bytes]:
-    """What the wanted members of a .tar.gz hold, by name; at most so many bytes in the whole archive.
+def read_members(file: Path, wanted: Collection[str], limit: int) -> dict[str, bytes]:
+    """Return the content of the wanted members of a .tar.gz by name; raise if the archive exceeds `limit` bytes.
 
-    Links, folders and members by other names are passed over; those that are not there are not in the result.
+    Links, folders and other members are ignored. Wanted members that don't exist are not in the result.
     """
     found = {}
     try:
-        with gzip.GzipFile(file) as stream, tarfile.open(fileobj=_Limited(stream, file, most), mode="r|") as archive:
+        with gzip.GzipFile(file) as stream, tarfile.open(fileobj=_Limited(stream, file, limit), mode="r|") as archive:
             for member in archive:
                 name = member.name.removeprefix("./")
                 data = archive.extractfile(member) if name in wanted and member.isreg() else None
                 if data is not None:
-                    found[name] = data.read(most)
+                    found[name] = data.read(limit)
     except UNREADABLE as error:
-        raise FedcsoError(f"{file} can't be read ({error}); get it again") from error
+        raise FedcsoError(f"{file} can't be read ({error}); download it again") from error
     return found
 
 
 class _Limited(io.RawIOBase):
-    """A stream that ends in an error when too much comes out of it."""
+    """A stream that raises an error when more than `limit` bytes are read."""
 
-    def __init__(self, stream: io.BufferedIOBase, file: Path, most: int):
-        self.stream, self.file, self.most, self.left = stream, file, most, most
+    def __init__(self, stream: io.BufferedIOBase, file: Path, limit: int):
+        self.stream, self.file, self.limit, self.left = stream, file, limit, limit
 
     def read(self, size: int = -1) -> bytes:
-        """As ever, but counted."""
+        """Read and count bytes."""
         data = self.stream.read(size)
         self.left -= len(data)
         if self.left < 0:
-            raise FedcsoError(f"{self.file} is larger than {self.most} bytes, which it can't rightly be")
+            raise FedcsoError(f"{self.file} is larger than {self.limit} bytes, the limit for this archive")
         return data

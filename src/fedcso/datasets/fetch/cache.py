@@ -1,4 +1,4 @@
-"""Data that take a while to prepare are prepared once, and kept compressed."""
+"""A cache of prepared data sets, as compressed files."""
 
 import io
 import logging
@@ -24,23 +24,23 @@ Data = TypeVar("Data")
 Arrays = Mapping[str, np.ndarray]
 
 DAMAGE = (OSError, EOFError, KeyError, ValueError, NotImplementedError, zipfile.BadZipFile, zlib.error)
-"""How a file can turn out not to be what was written; the checksums in it reveal any change."""
+"""Errors of a damaged file; the checksums in it reveal any change."""
 
 
-def kept(name: str, digest: str, make: Callable[[], Characters]) -> Characters:
-    """The characters from the cache; if they are not there, or not whole, from `make`, and into the cache.
+def cached_characters(name: str, digest: str, make: Callable[[], Characters]) -> Characters:
+    """Return the characters from the cache; if they are missing or damaged, make them and write them to the cache.
 
-    `digest` stands for all that the result depends on, so a file by that name never is out of date.
+    `digest` identifies everything that the result depends on, so a file with that digest is never out of date.
     """
-    return _kept(name, digest, make, _from_characters, _to_characters)
+    return _cached(name, digest, make, _from_characters, _to_characters)
 
 
-def kept_images(name: str, digest: str, make: Callable[[], Images]) -> Images:
-    """The same for labelled pictures."""
-    return _kept(name, digest, make, _from_images, _to_images)
+def cached_images(name: str, digest: str, make: Callable[[], Images]) -> Images:
+    """Return labelled pictures from the cache, as `cached_characters` does for characters."""
+    return _cached(name, digest, make, _from_images, _to_images)
 
 
-def _kept(
+def _cached(
     name: str,
     digest: str,
     make: Callable[[], Data],
@@ -51,7 +51,7 @@ def _kept(
     try:
         return from_arrays(_load(file))
     except FileNotFoundError:
-        log.log(NOTICE, "preparing %s, once; this can take half a minute", name)
+        log.log(NOTICE, "preparing %s for the first time; this can take half a minute", name)
     except DAMAGE as error:
         log.warning("%s is damaged (%s); preparing it again", file, error)
     data = make()
@@ -59,7 +59,7 @@ def _kept(
         file.parent.mkdir(parents=True, exist_ok=True)
         atomic.write(file, _pack(to_arrays(data)))
     except OSError as error:
-        log.warning("could not keep %s for the next time (%s)", name, error)
+        log.warning("could not write %s to the cache (%s)", name, error)
     return data
 
 
@@ -84,12 +84,12 @@ def _to_characters(arrays: Arrays) -> Characters:
 
 def _drawings(array: np.ndarray) -> torch.Tensor:
     if array.dtype != np.uint8 or array.ndim != 4 or array.shape[2:] != (SIDE, SIDE):
-        raise ValueError(f"it holds {array.dtype} of {array.shape}")
+        raise ValueError(f"it contains {array.dtype} of {array.shape}")
     return torch.from_numpy(array)
 
 
 def _from_images(images: Images) -> Arrays:
-    """Labels, too, are bytes here."""
+    """Return the arrays to write; labels are stored as bytes too."""
     return {
         f"{split}_{part}": tensor.numpy().astype(np.uint8)
         for split, examples in images._asdict().items()
@@ -103,5 +103,5 @@ def _to_images(arrays: Arrays) -> Images:
 
 def _examples(inputs: np.ndarray, labels: np.ndarray) -> Examples:
     if inputs.dtype != np.uint8 or inputs.ndim != 4 or labels.dtype != np.uint8 or labels.shape != inputs.shape[:1]:
-        raise ValueError(f"it holds {inputs.dtype} of {inputs.shape} and {labels.dtype} of {labels.shape}")
+        raise ValueError(f"it contains {inputs.dtype} of {inputs.shape} and {labels.dtype} of {labels.shape}")
     return Examples(torch.from_numpy(inputs), torch.from_numpy(labels).to(torch.int64))

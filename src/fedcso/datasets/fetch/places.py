@@ -1,4 +1,4 @@
-"""Where data are looked for and kept on this machine."""
+"""The folders where data sets are searched for and cached."""
 
 import os
 from collections.abc import Callable
@@ -19,12 +19,12 @@ class DataMissing(FedcsoError):
 
 
 def cache_folder() -> Path:
-    """Where downloads and prepared data are kept: FEDCSO_CACHE, or ~/.cache/fedcso."""
+    """Return the folder for downloads and prepared data: FEDCSO_CACHE, or ~/.cache/fedcso."""
     return Path(os.environ.get("FEDCSO_CACHE") or "~/.cache/fedcso").expanduser()
 
 
 def data_folders(root: Path | None = None) -> list[Path]:
-    """Where data may lie: `root` if it is given; otherwise the folders of FEDCSO_DATA, then the cache."""
+    """Return the folders to search: `root` if it is given; otherwise those of FEDCSO_DATA, then the cache."""
     if root is not None:
         return [root]
     named = os.environ.get("FEDCSO_DATA", "").split(os.pathsep)
