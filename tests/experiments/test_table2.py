@@ -127,7 +127,7 @@ def test_quick_is_of_embedded_data_and_tries_nothing():
 
 
 def test_the_report_says_which_versions_of_pictures_all_methods_saw():
-    said = rare_positives.about(table2.settings(quick=False), 7).data
+    said = rare_positives.describe(table2.settings(quick=False), 7).data
     assert "pictures of cifar10 are shown mirrored and moved by up to 2 pixels" in said
     assert "pictures of mnist" not in said
 

@@ -23,7 +23,7 @@ from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.estimators import ESTIMATORS
 from fedcso.experiments.experiment import Experiment, Runner, Settings
-from fedcso.experiments.reproduction import About, Picture, Statement, conclude
+from fedcso.experiments.reproduction import FixedSections, Picture, Statement, conclude
 from fedcso.problems import PROBLEMS
 from fedcso.reports import figures
 from fedcso.reports.looks import look
@@ -97,7 +97,7 @@ def carry_out(folder: RunFolder, config: BiasSettings) -> None:
     ]
     table = comparison(sizes, config.targets)
     statements = [_check_estimators(errors, config.samples), check_adaptive(table)]
-    conclude(folder, _about(config), pictures, table, statements, run.seconds)
+    conclude(folder, _describe(config), pictures, table, statements, run.seconds)
 
 
 class Error(NamedTuple):
@@ -289,8 +289,8 @@ def _finish(axes: Axes, title: str) -> None:
     axes.label_outer()
 
 
-def _about(config: BiasSettings) -> About:
-    return About(
+def _describe(config: BiasSettings) -> FixedSections:
+    return FixedSections(
         title="Less bias for the same samples: estimators and an adaptive inner batch",
         paper="Nothing: the paper has the plain estimator with a fixed m. The estimators are those of Hu, Chen and He "
         "(2021) and Richardson's extrapolation.",

@@ -14,7 +14,7 @@ from fedcso.algorithms import ALGORITHMS
 from fedcso.core.metrics import GRADIENT_NORM, mean_and_interval
 from fedcso.core.plan import Plan
 from fedcso.experiments.experiment import Experiment, Runner, Settings
-from fedcso.experiments.reproduction import About, Picture, Statement, conclude
+from fedcso.experiments.reproduction import FixedSections, Picture, Statement, conclude
 from fedcso.problems import PROBLEMS
 from fedcso.problems.scores import AVERAGE_PRECISION
 from fedcso.reports import figures, tables
@@ -96,7 +96,7 @@ def carry_out(folder: RunFolder, config: CommunicationSettings) -> None:
         Picture(f"communication-{problem}", _panels(config, problem, rows), _caption(problem))
         for problem in config.problems
     ]
-    conclude(folder, _about(config), pictures, table, check(config, table), run.seconds)
+    conclude(folder, _describe(config), pictures, table, check(config, table), run.seconds)
 
 
 def _units(config: CommunicationSettings, problem: str) -> list[Unit]:
@@ -190,8 +190,8 @@ def check(config: CommunicationSettings, table: Sequence[dict[str, Any]]) -> lis
     return statements
 
 
-def _about(config: CommunicationSettings) -> About:
-    return About(
+def _describe(config: CommunicationSettings) -> FixedSections:
+    return FixedSections(
         title="What it costs to send u",
         paper="Its limitations section: the momentum methods send x and u, twice as much as FCSG.",
         implemented="u in full; in bfloat16 or int8 with error feedback at clients and server; averaged every 5th "

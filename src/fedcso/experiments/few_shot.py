@@ -22,7 +22,7 @@ from fedcso.core.trace import Trace
 from fedcso.core.tree import index
 from fedcso.experiments import trials
 from fedcso.experiments.experiment import Experiment, Runner, Settings
-from fedcso.experiments.reproduction import About, Picture, Statement, conclude
+from fedcso.experiments.reproduction import FixedSections, Picture, Statement, conclude
 from fedcso.experiments.trials import Space, Trial
 from fedcso.problems import PROBLEMS
 from fedcso.problems.maml import ACCURACY, LOSS
@@ -168,7 +168,7 @@ def carry_out(folder: RunFolder, config: FewShotSettings) -> None:
     folder.write("clients.csv", tables.as_csv(at_home))
     if tried:
         folder.write("trials.csv", tables.as_csv(trials.as_rows(tried, "validation_loss")))
-    conclude(folder, _about(config, tried), pictures, _table(rows, at_home, final, chosen), check(final), run.seconds)
+    conclude(folder, _describe(config, tried), pictures, _table(rows, at_home, final, chosen), check(final), run.seconds)
 
 
 def _plan(config: FewShotSettings, rounds: int) -> Plan:
@@ -270,9 +270,9 @@ def check(final: dict[str, list[dict[str, Any]]]) -> list[Statement]:
     return [ordered, margin]
 
 
-def _about(config: FewShotSettings, tried: dict[str, list[Trial]]) -> About:
+def _describe(config: FewShotSettings, tried: dict[str, list[Trial]]) -> FixedSections:
     shots, trials_each = config.shots, max((len(some) for some in tried.values()), default=0)
-    return About(
+    return FixedSections(
         title=f"Figure {2 if shots == 1 else 3}: federated MAML, 5-way-{shots}-shot",
         paper="Training and test loss and accuracy on Omniglot with 16 clients for FCSG, FCSG-M, Acc-FCSG-M, "
         "Local-SCGD and Local-SCGDM; four convolutions with 64 filters, λ = 0.4, one step of adaptation in training "

@@ -23,7 +23,7 @@ from fedcso.core.trace import Trace
 from fedcso.engines.loop import declare
 from fedcso.estimators.mean_outside import mean_outside
 from fedcso.experiments.experiment import Experiment, Runner, Settings
-from fedcso.experiments.reproduction import About, Picture, Statement, conclude
+from fedcso.experiments.reproduction import FixedSections, Picture, Statement, conclude
 from fedcso.problems import PROBLEMS
 from fedcso.problems.invariant_logistic import ACCURACY
 from fedcso.reports import figures, tables
@@ -127,11 +127,11 @@ def carry_out(folder: RunFolder, config: Figure1Settings) -> None:
         ),
     ]
     declared = declare(tasks[RATIOS[0]].for_reporting())
-    conclude(folder, _about(config), pictures, _table(rows, declared, chosen), check(by_cell), run.seconds)
+    conclude(folder, _describe(config), pictures, _table(rows, declared, chosen), check(by_cell), run.seconds)
 
 
-def _about(config: Figure1Settings) -> About:
-    return About(
+def _describe(config: Figure1Settings) -> FixedSections:
+    return FixedSections(
         title="Figure 1: invariant logistic regression",
         paper="Test accuracy on 50,000 points against communication rounds for FCSG and FCSG-M; N = 16, d = 10, "
         "outer batch 1, q = 50, m ∈ {1, 10, 100}, σ₂/σ₁ ∈ {1, 1.5, 2}, λ = 0.001, γ = 10 (the text's α).",

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from fedcso.core.metrics import mean_and_interval
 from fedcso.experiments import trials
 from fedcso.experiments.experiment import Settings
-from fedcso.experiments.reproduction import About, Statement
+from fedcso.experiments.reproduction import FixedSections, Statement
 from fedcso.problems.scores import AUROC, AVERAGE_PRECISION, PREVALENCE
 from fedcso.reports import figures, tables
 from fedcso.reports.recorded import Record
@@ -153,9 +153,9 @@ def _versions(config: Table2Settings) -> str:
     )
 
 
-def about(config: Table2Settings, each: int) -> About:
+def describe(config: Table2Settings, each: int) -> FixedSections:
     """What was done; `each` method had that many trials."""
-    return About(
+    return FixedSections(
         title="Table 2: average precision with rare positives",
         paper="Final test average precision on MNIST and CIFAR-10: classes 5–9 positive, 80 % of the training "
         "positives removed, test data untouched; FedAvg (cross-entropy), CODA+, FCSG, FCSG-M, Acc-FCSG-M. Network, "

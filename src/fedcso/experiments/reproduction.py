@@ -33,7 +33,7 @@ class Picture(NamedTuple):
     caption: str
 
 
-class About(NamedTuple):
+class FixedSections(NamedTuple):
     """The fixed headings that are known before anything is measured."""
 
     title: str
@@ -46,7 +46,7 @@ class About(NamedTuple):
 
 def conclude(
     folder: RunFolder,
-    about: About,
+    fixed: FixedSections,
     pictures: Sequence[Picture],
     table: Sequence[dict[str, Any]],
     statements: Sequence[Statement],
@@ -62,19 +62,19 @@ def conclude(
         folder.write(f"{picture.name}.pdf", figures.render(picture.figure, "pdf"))
     quick = ["This is the quick version: too short to judge the paper by."] if config["quick"] else []
     findings = quick + [str(statement) for statement in statements]
-    folder.write("report.html", page.page(about.title, images, table, config, environment, findings))
+    folder.write("report.html", page.page(fixed.title, images, table, config, environment, findings))
 
     machine, versions = environment["machine"], environment["versions"]
     command = f"fedcso reproduce {config['experiment']}{' --quick' if config['quick'] else ''}"
     sections = {
-        "Paper": about.paper,
-        "Implemented": about.implemented,
-        "Data": about.data,
+        "Paper": fixed.paper,
+        "Implemented": fixed.implemented,
+        "Data": fixed.data,
         "Hardware": f"{machine['cores']} cores ({machine['processor']}), torch {versions['torch']}; "
         f"{seconds:.0f} seconds of computing.",
-        "Hyper-parameters": about.hyper_parameters,
+        "Hyper-parameters": fixed.hyper_parameters,
         "Command": f"`{command}`",
-        "Expected": about.expected,
+        "Expected": fixed.expected,
         "Measured": "\n".join(f"- {finding}" for finding in findings)
         + "\n\n"
         + "\n\n".join(f"![{picture.caption}]({picture.name}.png)\n*{picture.caption}*" for picture in pictures)
@@ -82,10 +82,10 @@ def conclude(
         + tables.as_markdown([{k: v for k, v in row.items() if k != "seconds"} for row in table]),
     }
     text = "\n".join(f"## {heading}\n\n{body}\n" for heading, body in sections.items())
-    folder.write("reproduction.md", f"# {about.title}\n\n{text}")
+    folder.write("reproduction.md", f"# {fixed.title}\n\n{text}")
 
     folder.mark("done")
-    show(table, title=about.title)
+    show(table, title=fixed.title)
     for finding in findings:
         print(f"- {finding}")
     print(f"figures  {folder.path / pictures[0].name}.png …\nreport   {folder.path / 'report.html'}")

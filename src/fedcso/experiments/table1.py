@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from fedcso.experiments import table1_runs as runs
 from fedcso.experiments.complexity import exponent
 from fedcso.experiments.experiment import Experiment, Runner
-from fedcso.experiments.reproduction import About, Statement, conclude
+from fedcso.experiments.reproduction import FixedSections, Statement, conclude
 from fedcso.experiments.table1_pictures import pictures
 from fedcso.experiments.table1_runs import (
     FEDERATED,
@@ -102,7 +102,7 @@ def carry_out(folder: RunFolder, config: Table1Settings) -> None:
     folder.write("speed-up.csv", as_csv(_steps_rows(config, steps)))
     drawn = pictures(rows, curves, steps, slopes)
     statements = check(_shares(theory, by_theory), exponents, curves, slopes, steps)
-    conclude(folder, _about(config), drawn, _table(rows, exponents), statements, run.seconds)
+    conclude(folder, _describe(config), drawn, _table(rows, exponents), statements, run.seconds)
 
 
 def _exponent(crossings: Crossings, where: str, method: str, what: str) -> Estimate:
@@ -223,9 +223,9 @@ def _short(found: Estimate) -> str:
     return f"{found.mean:.2f} ± {found.half_width:.2f}"
 
 
-def _about(config: Table1Settings) -> About:
+def _describe(config: Table1Settings) -> FixedSections:
     more = config.speed_up
-    return About(
+    return FixedSections(
         title="Table 1: samples and rounds to reach ε, measured",
         paper="To reach E‖∇F‖ ≤ ε: FCSG and FCSG-M take O(N⁻¹ε⁻⁶) inner samples of a client and O(ε⁻³) rounds, "
         "Acc-FCSG-M O(N⁻¹ε⁻⁵) and O(ε⁻²); on one machine BSGD takes O(ε⁻⁶) samples, BSpiderBoost O(ε⁻⁵). The paper "

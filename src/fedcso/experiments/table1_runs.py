@@ -227,16 +227,16 @@ def fewest(
 
 def speed_up(config: Table1Settings) -> dict[tuple[str, int], Unit]:
     """The federated methods on the same F with N clients: T/N steps and more, rates around Nα, the corollary's q."""
-    seeds, about = [*config.tuning_seeds, *config.seeds], config.speed_up
+    seeds, asked = [*config.tuning_seeds, *config.seeds], config.speed_up
     units = {}
     for method in FEDERATED:
-        for clients in about.clients:
+        for clients in asked.clients:
             instance = alike(clients)
-            rates = [about.rate * clients * factor for factor in about.factors]
-            steps = about.steps / clients + about.more_steps
+            rates = [asked.rate * clients * factor for factor in asked.factors]
+            steps = asked.steps / clients + asked.more_steps
             q = max(1, math.floor((steps / clients**3) ** 0.25))
-            plan = Plan(math.ceil(steps / q), q, inner_batch=about.inner)
-            (grid,) = GRIDS[method](replace(config, momenta=about.momenta), rates)
+            plan = Plan(math.ceil(steps / q), q, inner_batch=asked.inner)
+            (grid,) = GRIDS[method](replace(config, momenta=asked.momenta), rates)
             task = Task(instance.problem, instance.clients)
             units[method, clients] = Unit(f"speed-up {method} N={clients}", task, plan, grid.algorithms, seeds)
     return units

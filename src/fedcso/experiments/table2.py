@@ -26,7 +26,7 @@ from fedcso.experiments.rare_positives import (
     Curve,
     Method,
     Table2Settings,
-    about,
+    describe,
     check,
     line,
     panels,
@@ -99,7 +99,7 @@ def carry_out(folder: RunFolder, config: Table2Settings) -> None:
     if longer:
         pictures.append(Picture("table2-long", panels(longer), "The best of each side for longer; one seed."))
     each = len(tuning) // len(config.data) // len(METHODS)
-    conclude(folder, about(config, each), pictures, table, check(precision), run.seconds)
+    conclude(folder, describe(config, each), pictures, table, check(precision), run.seconds)
 
 
 def _task(config: Table2Settings, data: str, what: Method) -> Task:
