@@ -1,4 +1,4 @@
-"""Data sets, one a file; and the tables of all of them, one for each form in which they come."""
+"""Data sets, one in each file, and tables that list them by name, one table for each form of data."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ DATASETS: Registry[Callable[[], Examples]] = Registry(
         "breast_cancer": "breast_cancer:breast_cancer",
     },
 )
-"""Every data set of labelled examples by name. A new one is a file and a row here."""
+"""Data sets of labelled examples by name. To add one, write a file and add a row here."""
 
 IMAGES: Registry[Callable[[], Images]] = Registry(
     "dataset of pictures",
@@ -26,7 +26,7 @@ IMAGES: Registry[Callable[[], Images]] = Registry(
         "cifar10": "cifar10:cifar10",
     },
 )
-"""Every data set of labelled pictures by name, with the test set it was published with."""
+"""Data sets of labelled pictures by name, with their published test sets."""
 
 CHARACTERS: Registry[Callable[[], Characters]] = Registry(
     "dataset of characters",
@@ -36,7 +36,7 @@ CHARACTERS: Registry[Callable[[], Characters]] = Registry(
         "glyphs": "glyphs:glyphs",
     },
 )
-"""Every data set for few-shot learning by name."""
+"""Data sets for few-shot learning by name."""
 
 TABLES = (DATASETS, IMAGES, CHARACTERS)
 
@@ -57,7 +57,7 @@ def load_characters(name: str) -> Characters:
 
 
 def load_any(name: str) -> Examples | Images | Characters:
-    """Return a data set by name, whatever its form."""
+    """Return a data set of any form by name."""
     for table in TABLES:
         if name in table:
             return table[name]()

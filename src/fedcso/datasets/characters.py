@@ -24,7 +24,7 @@ class Characters(NamedTuple):
     test: torch.Tensor
 
     def summary(self) -> str:
-        """Return in words how much there is."""
+        """Return a description of the size, in words."""
         classes = ", ".join(f"{len(images)} {split}" for split, images in self._asdict().items())
         drawings, height, width = self.train.shape[1:]
         return f"{sum(map(len, self))} classes ({classes}) with {drawings} drawings of {height}×{width} each"

@@ -13,7 +13,7 @@ class Examples(NamedTuple):
     labels: torch.Tensor
 
     def summary(self) -> str:
-        """Return in words how much there is."""
+        """Return a description of the size, in words."""
         shape = "×".join(map(str, self.inputs.shape[1:]))
         return f"{len(self.labels)} examples of {shape}, {len(set(self.labels.tolist()))} classes"
 

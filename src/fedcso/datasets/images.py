@@ -16,7 +16,7 @@ class Images(NamedTuple):
     test: Examples
 
     def summary(self) -> str:
-        """Return in words how much there is."""
+        """Return a description of the size, in words."""
         shape = "×".join(map(str, self.train.inputs.shape[1:]))
         sizes = ", ".join(f"{len(examples.labels)} {split}" for split, examples in self._asdict().items())
         return f"pictures of {shape} ({sizes}), {len(set(self.train.labels.tolist()))} classes"

@@ -14,4 +14,4 @@ ESTIMATORS: Registry[Estimator] = Registry(
         "mean_outside": "mean_outside:mean_outside",
     },
 )
-"""Every estimator by name. A new one is a file and a row here."""
+"""All estimators by name. To add one, write a file and add a row here."""

@@ -8,9 +8,9 @@ from fedcso.core.errors import FedcsoError
 
 
 class DataMissing(FedcsoError):
-    """Data are in none of the places; the message says which files to put where.
+    """A data set was not found or could not be downloaded; the message says which files to put where.
 
-    `download` fetches them, where they can be had.
+    `download` downloads the data set, or is None if it can't be downloaded.
     """
 
     def __init__(self, message: str, download: Callable[[], None] | None = None):

@@ -24,13 +24,12 @@ TEMPLATES = {
 }
 """Templates by the path of the file that is written from each."""
 
-
-NOT_HERE = ("engine", "ranks", "track", "name", "checkpoint_rounds", "checkpoint_seconds")
-"""Settings of a run that mean nothing over real sites."""
+SIMULATION_SETTINGS = ("engine", "ranks", "track", "name", "checkpoint_rounds", "checkpoint_seconds")
+"""Settings of simulations, which are not written to the settings of an app."""
 
 
 def write_app(folder: Path, config: RunConfig, federation: Federation) -> None:
-    """Fill the folder, which must be new or empty."""
+    """Write the app to a folder, which must be new or empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise FedcsoError(f"{folder} already exists and is not empty; name a new or empty folder")
     package = folder / "app" / PACKAGE
@@ -42,10 +41,10 @@ def write_app(folder: Path, config: RunConfig, federation: Federation) -> None:
         out=str(folder.resolve() / "runs"),
     )
     settings = {"command": "flower"} | config.flat() | federation.flat()
-    settings = {name: value for name, value in settings.items() if name not in NOT_HERE}
+    settings = {name: value for name, value in settings.items() if name not in SIMULATION_SETTINGS}
     atomic.write(package / "config.yaml", yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
     sites = federation.names
-    words = {
+    values = {
         "PROBLEM": config.problem,
         "ALGORITHM": ", ".join(method.text for method in config.methods),
         "FOLDER": str(folder),
@@ -55,8 +54,8 @@ def write_app(folder: Path, config: RunConfig, federation: Federation) -> None:
     }
     for target, template in TEMPLATES.items():
         text = (resources.files("fedcso.federation.deploy") / "templates" / template).read_text()
-        for word, meaning in words.items():
-            text = text.replace(f"@{word}@", meaning)
+        for name, value in values.items():
+            text = text.replace(f"@{name}@", value)
         atomic.write(folder / target, text)
 
 

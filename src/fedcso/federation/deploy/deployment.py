@@ -56,7 +56,7 @@ class Deployment:
 
     @property
     def package(self) -> Path:
-        """The files of the app that sites run: settings, and a user's own."""
+        """The Python package of the app: its settings, and copies of the user's own files."""
         return self.app / PACKAGE
 
     @property
@@ -70,7 +70,7 @@ class Deployment:
         return Processes(self.folder / "federation")
 
     def config(self) -> dict[str, Any]:
-        """The settings of runs."""
+        """Return the settings of runs."""
         return read_yaml(self.package / "config.yaml", "settings")
 
     def make_keys(self, sites: Sequence[str], hosts: Sequence[str] = ()) -> None:
