@@ -10,7 +10,7 @@ from fedcso.algorithms import ALGORITHMS
 from fedcso.core.errors import InvalidValue
 
 POSITIVE = "a finite number above 0"
-FRACTION = "in (0, 1]"
+FRACTION = "a number in (0, 1]"
 COUNT = "a whole number, at least 1"
 ALLOWED = {
     "learning_rate": POSITIVE,
@@ -65,7 +65,7 @@ def test_values_out_of_range_are_refused(name, field):
         with pytest.raises(InvalidValue) as caught:
             ALGORITHMS[name](**{field: value})
         told = value(0) if callable(value) else value
-        assert str(caught.value) == f"{field} = {told!r} is not allowed; it must be {allowed}"
+        assert str(caught.value) == f"{field} = {told!r} must be {allowed}"
 
 
 @pytest.mark.parametrize(("name", "field"), FIELDS)

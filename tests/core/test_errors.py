@@ -19,7 +19,7 @@ from fedcso.core.errors import (
 
 def test_an_invalid_value_names_field_value_and_range():
     error = InvalidValue("momentum", 2.0, "in (0, 1]")
-    assert str(error) == "momentum = 2.0 is not allowed; it must be in (0, 1]"
+    assert str(error) == "momentum = 2.0 must be in (0, 1]"
     assert isinstance(error, ValueError)
     assert isinstance(error, FedcsoError)
 

@@ -253,4 +253,4 @@ def test_accuracy_is_full_at_the_truth_and_none_against_it():
 def test_settings_are_checked(field, value, allowed):
     with pytest.raises(InvalidValue) as caught:
         InvariantLogistic(**{field: value})
-    assert str(caught.value) == f"{field} = {value!r} is not allowed; it must be {allowed}"
+    assert str(caught.value) == f"{field} = {value!r} must be {allowed}"

@@ -78,6 +78,17 @@ def test_it_makes_the_task_the_methods_and_units_of_work():
     assert config.study(units, Path("folder")).folder == Path("folder/checkpoints")
 
 
+def test_whole_numbers_stay_whole(tmp_path):
+    """An option or a line of a file that says 7 is an int, so that it can be a count; 7.0 is not."""
+    coda = ["auroc", "--algorithm", "CODA+"]
+    (tmp_path / "run.yaml").write_text("stage_steps: 7\n")
+    for given in (["--stage-steps", 7], ["--config", tmp_path / "run.yaml"]):
+        (method,) = from_options(*coda, *given, "--learning-rate", 1).algorithms().values()
+        assert (method.stage_steps, method.learning_rate) == (7, 1)
+    with pytest.raises(InvalidValue, match=r"stage_steps = 7\.0 must be a whole number"):
+        from_options(*coda, "--stage-steps", "7.0").algorithms()
+
+
 @pytest.mark.parametrize(
     ("change", "error", "told"),
     [

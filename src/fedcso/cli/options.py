@@ -129,5 +129,5 @@ def _add_options(
     for name, having in owners(methods).items():
         if name not in taken:  # another option has the name: this one can be set in brackets behind its method's
             hyper_parameters.add_argument(
-                f"--{name}", type=float | int | str, metavar="VALUE", help=f"of {', '.join(having)}"
+                f"--{name}", type=int | float | str, metavar="VALUE", help=f"of {', '.join(having)}"
             )

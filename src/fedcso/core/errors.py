@@ -1,4 +1,7 @@
-"""Mistakes a user can make, and how they are told: the field, the value, what is allowed."""
+"""Errors that a user can cause and put right, and checks that raise them.
+
+A message starts in lower case, has no full stop at the end, and says first what is wrong and then what to do.
+"""
 
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
@@ -10,19 +13,22 @@ Check = Callable[[Any], Any]
 
 
 class FedcsoError(Exception):
-    """Something the user can put right; the message says what and how."""
+    """An error that the user can put right; the message says what is wrong and what to do."""
 
 
 class InvalidValue(FedcsoError, ValueError):
-    """A field holds a value that is not allowed."""
+    """A setting has a value that is not allowed: "learning_rate = -1 must be a finite number above 0".
+
+    `allowed` completes the sentence "it must be …"; a value that has no place here must be "left out: …".
+    """
 
     def __init__(self, field: str, value: object, allowed: str):
         self.field, self.value, self.allowed = field, value, allowed
-        super().__init__(f"{field} = {value!r} is not allowed; it must be {allowed}")
+        super().__init__(f"{field} = {value!r} must be {allowed}")
 
 
 class UnknownName(FedcsoError, KeyError):
-    """A name that is in none of our tables, with the nearest ones that are."""
+    """A name that is not known; the message lists the known names and suggests the nearest ones."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]):
         known = sorted(known)
@@ -30,18 +36,18 @@ class UnknownName(FedcsoError, KeyError):
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
         super().__init__(f"unknown {kind} {name!r}{hint} (known: {', '.join(known)})")
 
-    def __str__(self) -> str:  # a KeyError would put the message into quotes
+    def __str__(self) -> str:  # KeyError would put the message into quotes
         return str(self.args[0])
 
 
 class NonFinite(FedcsoError, FloatingPointError):
-    """A loss, gradient or update stopped being a finite number; says where and when."""
+    """A loss, gradient or update is not finite; the message says at which client, round and step."""
 
     def __init__(self, quantity: str, client: int, round: int, step: int, seed: int):
         self.quantity, self.client, self.round, self.step, self.seed = quantity, client, round, step, seed
         super().__init__(
             f"non-finite {quantity} at client {client}, round {round}, step {step} (seed {seed}); "
-            "try a smaller learning rate, or on_nonfinite = 'drop' to leave such clients out of a round"
+            "try a smaller learning rate, or set on_nonfinite = 'drop' to leave such clients out of the round"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -49,7 +55,7 @@ class NonFinite(FedcsoError, FloatingPointError):
 
 
 class LeftOut(FedcsoError):
-    """A client's part of a round was not used; says which, when and why."""
+    """A client's update was left out of a round; the message says why."""
 
     def __init__(self, client: int, round: int, reason: str):
         self.client, self.round, self.reason = client, round, reason
@@ -60,13 +66,14 @@ class LeftOut(FedcsoError):
 
 
 Fault = NonFinite | LeftOut
-"""Why a client did not count in a round."""
+"""Why a client was left out of a round."""
 
 
 def require(field: str, value: Any, holds: Check, allowed: str) -> None:
-    """Raise `InvalidValue` unless `holds(value)`, also for every entry where the value is a tensor.
+    """Raise `InvalidValue` unless `holds(value)`; `allowed` completes the sentence "it must be …"; a value that has no place here must be "left out: …".
 
-    A tensor stands for a grid of settings, a callable for a schedule of t, tried here at t = 0.
+    Of a tensor, which stands for a grid of settings, every entry is checked; of a callable, which stands for a
+    schedule, the value at t = 0.
     """
     probe = value(0) if callable(value) else value
     try:
@@ -79,22 +86,22 @@ def require(field: str, value: Any, holds: Check, allowed: str) -> None:
 
 
 def is_number(value: Any) -> bool:
-    """A real number that is not a truth value."""
+    """Return whether a value is an int or a float; a bool is neither."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def require_positive(field: str, value: Any) -> None:
-    """The value, or each value of a grid or schedule, must be a finite number above 0."""
+    """Raise `InvalidValue` unless a value (or grid, or schedule) is a finite number above 0."""
     require(field, value, lambda v: is_number(v) and 0 < v < float("inf"), "a finite number above 0")
 
 
 def require_fraction(field: str, value: Any) -> None:
-    """The value, or each value of a grid, must lie in (0, 1]."""
-    require(field, value, lambda v: is_number(v) and 0 < v <= 1, "in (0, 1]")
+    """Raise `InvalidValue` unless a value (or grid, or schedule) is a number in (0, 1]."""
+    require(field, value, lambda v: is_number(v) and 0 < v <= 1, "a number in (0, 1]")
 
 
 def require_count(field: str, value: Any, least: int = 1) -> None:
-    """The value must be a whole number, at least `least`."""
+    """Raise `InvalidValue` unless a value is a whole number and at least `least`."""
     require(
         field,
         value,
@@ -104,6 +111,6 @@ def require_count(field: str, value: Any, least: int = 1) -> None:
 
 
 def require_choice(field: str, value: Any, choices: Iterable[str]) -> None:
-    """The value must be one of a few names."""
+    """Raise `InvalidValue` unless a value is one of the choices."""
     choices = list(choices)
     require(field, value, lambda v: v in choices, "one of " + ", ".join(map(repr, choices)))

@@ -251,7 +251,7 @@ def test_a_name_that_is_none_is_refused_with_the_nearest(name):
 
 
 def test_ones_own_table_needs_a_label(written):
-    with pytest.raises(InvalidValue, match="label = '' is not allowed; it must be the name of a column"):
+    with pytest.raises(InvalidValue, match="label = '' must be the name of a column"):
         load_sites(written())
 
 
