@@ -10,13 +10,14 @@ from fedcso.core.version import __version__
 
 if TYPE_CHECKING:
     from fedcso.algorithms import ALGORITHMS
-    from fedcso.core.algorithm import Algorithm, State
+    from fedcso.core.algorithm import Algorithm, Server, State
+    from fedcso.core.codec import Codec
     from fedcso.core.costs import Costs
     from fedcso.core.errors import FedcsoError, InvalidValue, NonFinite, UnknownName
     from fedcso.core.estimator import Estimator
     from fedcso.core.judge import Judge
     from fedcso.core.metric import Metric
-    from fedcso.core.oracle import Oracle
+    from fedcso.core.oracle import Cohort, Oracle
     from fedcso.core.plan import Plan
     from fedcso.core.problem import Batch, Problem, ascend, per_sample
     from fedcso.core.streams import stream
@@ -36,6 +37,8 @@ _PLACES = {
     "ALGORITHMS": "fedcso.algorithms",
     "Algorithm": "fedcso.core.algorithm",
     "Batch": "fedcso.core.problem",
+    "Codec": "fedcso.core.codec",
+    "Cohort": "fedcso.core.oracle",
     "Costs": "fedcso.core.costs",
     "Diagnosis": "fedcso.theory.diagnosis",
     "ESTIMATORS": "fedcso.estimators",
@@ -52,6 +55,7 @@ _PLACES = {
     "Plan": "fedcso.core.plan",
     "Problem": "fedcso.core.problem",
     "Progress": "fedcso.engines.loop",
+    "Server": "fedcso.core.algorithm",
     "Snapshot": "fedcso.engines.snapshot",
     "State": "fedcso.core.algorithm",
     "Task": "fedcso.core.task",
@@ -72,6 +76,8 @@ __all__ = [
     "PROBLEMS",
     "Algorithm",
     "Batch",
+    "Codec",
+    "Cohort",
     "Costs",
     "Diagnosis",
     "Estimator",
@@ -86,6 +92,7 @@ __all__ = [
     "Plan",
     "Problem",
     "Progress",
+    "Server",
     "Snapshot",
     "State",
     "Task",

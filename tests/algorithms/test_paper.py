@@ -130,7 +130,7 @@ def test_sox_tracks_an_inner_value_for_each_outer_sample(participation):
     snapshots = []
     case = few_points()
     trace, job, samples = both(
-        SOX(ALPHA, GAMMA, BETA), case, plan, on_round=lambda progress: snapshots.append(progress.snapshot())
+        SOX(ALPHA, GAMMA, BETA), case, plan, callbacks=[lambda progress: snapshots.append(progress.snapshot())]
     )
     participants = [plan.participants(job.seed, r, len(job.clients)) for r in range(plan.rounds)]
     x, u, y = literal.sox(job.start(), samples, participants, Q, ALPHA, GAMMA, BETA)

@@ -24,19 +24,19 @@ class Inferred(Codec):
     durable: ClassVar[bool] = False
 
     def check(self, algorithm: Algorithm, shared: Mapping[str, Tree]) -> None:
-        """It needs a method that moves by x ← x − αu."""
+        """Raise also if the method does not move by x ← x − αu, as far as that can be seen."""
         super().check(algorithm, shared)
         if not hasattr(algorithm, "learning_rate"):
             raise FedcsoError(f"u can't be inferred for {type(algorithm).__name__}, which has no learning_rate")
 
     def broadcast(self, shared: dict[str, Tree], memory: Memory, round: Round) -> Broadcast:
-        """x, and for clients without a memory the u that the others infer."""
+        """Return x, and for clients without a memory the u that the others infer."""
         x = shared["x"]
         u = _inferred(memory["x"], x, round.algorithm, round.steps_before) if memory else shared["u"]
         return Broadcast(shared | {"u": u}, without(shared, "u"), {"x": x})
 
     def receive(self, message: Message, memory: Memory | None, round: Round) -> tuple[dict[str, Tree], Memory]:
-        """The server's u, or the one that x tells."""
+        """Return the server's u if it was sent, else the one that x tells."""
         x = message["x"]
         if "u" in message:
             return message, {"x": x}
@@ -45,11 +45,11 @@ class Inferred(Codec):
         return message | {"u": _inferred(memory["x"], x, round.algorithm, round.steps_before)}, {"x": x}
 
     def reply(self, shared: dict[str, Tree], memory: Memory, round: Round) -> tuple[Message, Memory]:
-        """All but u."""
+        """Send all but u."""
         return without(shared, "u"), memory
 
     def combine(self, messages: Messages, before: dict[str, Tree], round: Round) -> dict[str, Tree]:
-        """The server's u is the one that x tells."""
+        """Return the mean, with the u that x tells."""
         combined = before | super().combine(messages, before, round)
         return combined | {"u": _inferred(before["x"], combined["x"], round.algorithm, round.steps)}
 

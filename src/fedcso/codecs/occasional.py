@@ -26,12 +26,12 @@ class Occasional(Codec):
         require_count("send_u: every", self.every)
 
     def broadcast(self, shared: dict[str, Tree], memory: Memory, round: Round) -> Broadcast:
-        """u is needed when it is new, and by clients that have none of their own."""
+        """Return u for all when it is new, and otherwise for clients that have none of their own."""
         is_new = round.number % self.every == 0
         return Broadcast(shared, shared if is_new else without(shared, "u"), {})
 
     def receive(self, message: Message, memory: Memory | None, round: Round) -> tuple[dict[str, Tree], Memory]:
-        """The server's u, or else the client's own."""
+        """Return the server's u if it was sent, else the client's own."""
         if "u" in message:
             return message, {}
         if not memory:
@@ -39,11 +39,11 @@ class Occasional(Codec):
         return message | {"u": memory["u"]}, {}
 
     def reply(self, shared: dict[str, Tree], memory: Memory, round: Round) -> tuple[Message, Memory]:
-        """u if it is its turn; otherwise it stays here."""
+        """Send u if it is its turn; otherwise remember it."""
         if (round.number + 1) % self.every == 0:
             return shared, {}
         return without(shared, "u"), {"u": shared["u"]}
 
     def combine(self, messages: Messages, before: dict[str, Tree], round: Round) -> dict[str, Tree]:
-        """Until there is another, the last average of u is the server's."""
+        """Return the mean, with the last average of u where no new one was sent."""
         return before | super().combine(messages, before, round)

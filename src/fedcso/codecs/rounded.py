@@ -31,29 +31,29 @@ class Rounded(Codec, ABC):
 
     @abstractmethod
     def expand(self, compressed: Tree, dtype: torch.dtype) -> torch.Tensor:
-        """Return the leaf again, as far as it is left."""
+        """Return what is left of the leaf."""
 
     def broadcast(self, shared: dict[str, Tree], memory: Memory, round: Round) -> Broadcast:
-        """The same for all."""
+        """Return one message for all clients: u + e, rounded."""
         message, memory = self._rounded(shared, memory or _no_error(shared))
         return Broadcast(message, message, memory)
 
     def receive(self, message: Message, memory: Memory | None, round: Round) -> tuple[dict[str, Tree], Memory]:
-        """u as it is left; the client's error is that of its last reply."""
+        """Return what the message says; the client's e is that of its last reply."""
         shared = self.read(message)
         return shared, memory or _no_error(shared)
 
     def reply(self, shared: dict[str, Tree], memory: Memory, round: Round) -> tuple[Message, Memory]:
-        """As the server does."""
+        """Return u + e, rounded, and the new e."""
         return self._rounded(shared, memory)
 
     def read(self, message: Message) -> dict[str, Tree]:
-        """u in the type of x."""
+        """Return what the message says, with u in the type of x."""
         u = map_leaves(lambda like, compressed: self.expand(compressed, like.dtype), message["x"], message["u"])
         return dict(message) | {"u": u}
 
     def _rounded(self, shared: dict[str, Tree], memory: Memory) -> tuple[Message, Memory]:
-        """u + e, rounded, and what the message lacks of it."""
+        """Return a message, and what it lacks of u + e."""
         whole = add_scaled(shared["u"], memory["error"], 1.0)
         message = shared | {"u": map_leaves(self.compress, whole)}
         return message, {"error": subtract(whole, self.read(message)["u"])}
@@ -68,11 +68,11 @@ class BFloat16(Rounded):
     """u in two bytes a number: eight bits of precision."""
 
     def compress(self, leaf: torch.Tensor) -> Tree:
-        """To the nearest bfloat16."""
+        """Round to the nearest bfloat16."""
         return leaf.to(torch.bfloat16)
 
     def expand(self, compressed: Tree, dtype: torch.dtype) -> torch.Tensor:
-        """Exactly."""
+        """Return the same numbers."""
         leaf: torch.Tensor = compressed.to(dtype)
         return leaf
 
@@ -84,11 +84,11 @@ class Int8(Rounded):
     stacks: ClassVar[bool] = False  # a scale belongs to one client
 
     def compress(self, leaf: torch.Tensor) -> Tree:
-        """To the nearest multiple of the scale, which is such that the largest number is 127 times it."""
+        """Round to the nearest multiple of a scale, of which the largest number is 127 times."""
         scale = (leaf.abs().max() / 127).clamp_min(torch.finfo(torch.float32).tiny).to(torch.float32)
         return {"values": torch.round(leaf / scale).clamp(-127, 127).to(torch.int8), "scale": scale}
 
     def expand(self, compressed: Tree, dtype: torch.dtype) -> torch.Tensor:
-        """Values times scale."""
+        """Return the values times the scale."""
         leaf: torch.Tensor = compressed["values"].to(dtype) * compressed["scale"].to(dtype)
         return leaf

@@ -22,7 +22,7 @@ class Trace:
     output_row: dict[str, float] = field(default_factory=dict)
     """The metrics of `output`, the round in which it was met and the steps taken until then."""
     shared: Tree = None
-    """The server's whole final state (x, u, …)."""
+    """What the server shares at the end (x, u, …)."""
     costs: Costs = field(default_factory=Costs)
     participation: list[int] = field(default_factory=list)
     """How many rounds each client took part in."""

@@ -63,7 +63,7 @@ class Gathered(NamedTuple):
 
     messages: Messages
     fraction: Weight
-    """The share of the clients whose messages count."""
+    """The share of the clients whose messages count; a number, or one for each run."""
     outcomes: Sequence[Outcome | FedcsoError]
     """Of each run; or the reason why it broke off."""
 
