@@ -11,6 +11,7 @@ from fedcso.core import atomic
 from fedcso.core.errors import FedcsoError, UnknownName
 from fedcso.core.judge import ByClient, Judge
 from fedcso.core.problem import Problem
+from fedcso.core.task import Task
 from fedcso.engines.work import Work
 from fedcso.estimators import ESTIMATORS
 from fedcso.federation.order import Order
