@@ -4,7 +4,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -80,7 +80,7 @@ def _parquet(file: Path, wanted: Collection[str]) -> Sheet:
 def _excel(file: Path, wanted: Collection[str]) -> Sheet:
     """Read the first sheet; names are read apart, because pandas renames those that occur twice."""
     with pd.ExcelFile(file, engine="openpyxl") as book:
-        cells: Any = book.parse(book.sheet_names[0], header=None).dropna(how="all")
+        cells = pd.read_excel(book, header=None, dtype=object).dropna(how="all")
         first, *rest = book.sheet_names
     if cells.empty:
         raise pd.errors.EmptyDataError

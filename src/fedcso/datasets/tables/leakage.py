@@ -3,6 +3,7 @@
 These are warnings for a user, who knows where the columns come from; nothing is changed.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -25,8 +26,8 @@ MOST = 10_000
 COMMON = 5
 """A category with fewer rows says nothing of its label."""
 
-BY_CHANCE = 100
-"""Equal rows are copies if the columns' values could make this many times more different rows than there are."""
+MORE_THAN_CHANCE = 10
+"""Equal rows are copies if there are this many times more pairs of them than there would be by chance."""
 
 
 def telling_columns(train: pd.DataFrame, kinds: Mapping[str, str], labels: np.ndarray) -> list[str]:
@@ -74,13 +75,21 @@ def _auroc(scores: np.ndarray, truth: np.ndarray) -> float:
 def row_prints(frame: pd.DataFrame, labels: np.ndarray) -> np.ndarray:
     """Return a number for each row that is the same for equal rows with equal labels.
 
-    Where columns have so few values that rows must be equal by chance, all numbers are different.
+    If columns have so few values that rows are equal by chance, all numbers are different.
     """
     prints: np.ndarray = pd.util.hash_pandas_object(frame, index=False).to_numpy() ^ pd.util.hash_array(labels)
-    if len(pd.unique(prints)) == len(prints):
+    equal = _equal_pairs(pd.Series(prints))
+    if not equal:
         return prints
-    possible = sum(np.log(max(frame[name].nunique(), 1)) for name in frame.columns)
-    return prints if possible > np.log(BY_CHANCE * len(prints)) else np.arange(len(prints))
+    pairs = len(prints) * (len(prints) - 1) / 2
+    by_chance = pairs * math.prod(_equal_pairs(frame[name]) / pairs for name in frame.columns)
+    return prints if equal > MORE_THAN_CHANCE * by_chance else np.arange(len(prints))
+
+
+def _equal_pairs(values: pd.Series) -> float:
+    """Return how many pairs of rows have the same value."""
+    counts = values.value_counts(dropna=False).to_numpy(np.float64)
+    return float((counts * (counts - 1) / 2).sum())
 
 
 def picture_prints(pictures: torch.Tensor, labels: np.ndarray) -> np.ndarray:

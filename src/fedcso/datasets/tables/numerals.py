@@ -33,7 +33,7 @@ class Style:
 
     @cached_property
     def _number(self) -> re.Pattern[str]:
-        whole = rf"(?!0\d)(?:\d{{1,3}}({self._group})\d{{3}}(?:\1\d{{3}})*|\d+)"
+        whole = rf"(?!0\d)(?:[1-9]\d{{0,2}}({self._group})\d{{3}}(?:\1\d{{3}})*|\d+)"
         sign = re.escape(self.decimal)
         return re.compile(rf"[+-]?(?:{whole}(?:{sign}\d*)?|{sign}\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
@@ -74,7 +74,7 @@ def fitting_styles(column: pd.Series) -> list[Style]:
     for part in (column.iloc[:FIRST], column):
         words = _words(part)
         found = [style for style in found if style.fits(words.unique())]
-    rest = pd.api.types.infer_dtype(column[~_is_text(column)], skipna=True)
+    rest = pd.api.types.infer_dtype(column[~_is_text(column)].astype(object), skipna=True)
     return found if len(words) and rest in ("empty", "integer", "floating", "mixed-integer-float") else []
 
 
