@@ -80,6 +80,14 @@ SMALLEST = 16
 """Pixels on the shorter side of the smallest pictures for `cnn`; of smaller ones pooling would leave nothing."""
 
 
+class MeanOverPixels(nn.Module):
+    """Pictures (n, channels, height, width) to (n, channels); torch's adaptive pooling is slow under `vmap`."""
+
+    def forward(self, pictures: torch.Tensor) -> torch.Tensor:
+        """Average over the pixels."""
+        return pictures.mean((-2, -1))
+
+
 def cnn(shape: torch.Size) -> nn.Module:
     """conv3(→16→32→64→128→128), each padded and pooled, until fewer than eight pixels are left; their mean; fc 1."""
     if not _is_picture(shape):
@@ -92,7 +100,7 @@ def cnn(shape: torch.Size) -> nn.Module:
             break
         blocks += [HeConv2d(channels, wider, 3, padding=1), nn.MaxPool2d(2), nn.ReLU()]
         channels, side = wider, side // 2
-    return nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), HeLinear(channels, 1))
+    return nn.Sequential(*blocks, MeanOverPixels(), HeLinear(channels, 1))
 
 
 NETS: dict[str, Callable[[torch.Size], nn.Module]] = {

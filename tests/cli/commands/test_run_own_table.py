@@ -341,6 +341,73 @@ def test_a_model_whose_scores_overflow_is_told_without_a_traceback(quick, tmp_pa
     assert "broke off: non-finite loss" in outcome.err
 
 
+# --------------------------------------------------------------------------- tables as people have them
+
+
+def as_people_have_them() -> pd.DataFrame:
+    """Identifiers, dates, yes and no, and a few rows without a label."""
+    rng = np.random.default_rng(1)
+    days = pd.to_datetime("2021-01-01") + pd.to_timedelta(rng.integers(0, 700, ROWS), "D")
+    return banks(
+        customer_id=rng.permutation(ROWS) + 7000,
+        opened=days.strftime("%d.%m.%Y"),
+        abroad=rng.choice(["yes", "no"], ROWS),
+        fraud=np.where(np.arange(ROWS) % 40 == 0, np.nan, banks()["fraud"]),
+    )
+
+
+def test_a_german_table_is_trained_on_and_new_rows_are_scored_as_they_come(place, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    as_people_have_them().to_csv("banks.csv", index=False, sep=";", decimal=",", encoding="cp1252")
+    with monkeypatch.context() as patch:
+        without_drawing(patch)
+        outcome = call(*auprc("--out", "runs"))
+    assert outcome.code == FINE, outcome.err
+    assert "customer_id: left out, because it looks like an identifier" in outcome.out
+    assert "3 rows have no label in column 'fraud' and are left out" in outcome.out
+    (folder,) = folders(tmp_path / "runs")
+    preparation = Preparation.from_json((folder / "models" / "preparation.json").read_text())
+    assert {"opened weekday", "opened days since 2000-01-01", "abroad"} <= set(preparation.names)
+    monkeypatch.chdir(folder / "models")
+    with open("new.csv", "w") as file:
+        file.write("kind;amount;abroad;opened\ncash;1.040,5;yes;1.2.2022\ncard;61,25;no;\n")
+    (code,) = re.findall(r"```python\n(.*?)```", (folder / "models" / "LOADING.md").read_text(), re.DOTALL)
+    found: dict = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # a file is left to be closed by itself
+        exec(code, found)
+    rows = pd.DataFrame({"kind": ["cash", "card"], "amount": [1040.5, 61.25], "abroad": [1, 0]})
+    expected = preparation.apply(rows.assign(opened=pd.to_datetime(["2022-02-01", None])))
+    assert torch.equal(found["rows"], expected)
+    assert np.isfinite(found["scores"]).all()
+
+
+def test_pictures_of_ones_own_are_trained_on_by_a_network_of_ones_own(quick, tmp_path):
+    rng = np.random.default_rng(0)
+    pictures = rng.integers(0, 256, (60, 3, 16, 16), dtype=np.uint8)
+    np.savez(tmp_path / "scans.npz", X=pictures, ill=np.arange(60) % 3 == 0, hospital=np.repeat(["a", "b", "c"], 20))
+    (tmp_path / "net.py").write_text(
+        "from torch import nn\n"
+        "class Small(nn.Sequential):\n"
+        "    def __init__(self):\n"
+        "        super().__init__(nn.Conv2d(3, 4, 3, stride=4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 1))\n"
+    )
+    own = ["--data", tmp_path / "scans.npz", "--label", "ill", "--site", "hospital", "--mirrored", "true", "--moved", 1]
+    folder = run(*auprc(*own, "--net", f"{tmp_path / 'net.py'}:Small"), out=tmp_path / "runs")
+    assert {row["client"] for row in read_csv(folder / "clients.csv")} == {"a", "b", "c"}
+    model = load_file(folder / "model-best.safetensors")
+    assert model["FCSG-M/0/0.weight"].shape == (4, 3, 3, 3)
+    chosen = run(*auprc(*own), out=tmp_path / "auto")
+    assert load_file(chosen / "model-best.safetensors")["FCSG-M/0/0.weight"].shape == (16, 3, 3, 3)
+
+
+def test_one_site_is_trained_on_with_a_note(quick, tmp_path):
+    banks(bank=["east"] * ROWS).to_csv(tmp_path / "one.csv", index=False)
+    outcome = call(*auprc("--data", tmp_path / "one.csv", "--out", tmp_path / "runs"))
+    assert outcome.code == FINE, outcome.err
+    assert "all rows are at one site, 'east': this is training in one place" in outcome.out
+
+
 # ------------------------------------------------------------------------------------------- mistakes
 
 TABLES = {

@@ -509,3 +509,94 @@ def test_an_unknown_kind_of_file_is_refused(written):
 
 def test_a_name_with_the_signs_of_patterns_is_a_name(written):
     assert load_table(written(name="table[1].csv"), "ill", "hospital").columns == COLUMNS
+
+
+# --------------------------------------------------------------------------------- tables as people have them
+
+
+def test_a_german_table_gives_the_same_as_an_english_one(written, tmp_path):
+    (tmp_path / "german.csv").write_bytes(
+        FRAME.to_csv(index=False, sep=";", decimal=",").replace("east", "öst").encode("cp1252")
+    )
+    english = load_table(written(FRAME.replace("east", "öst")), "ill", "hospital")
+    german = load_table(tmp_path / "german.csv", "ill", "hospital")
+    assert same(german, english)
+    assert german.notes == ["german.csv: read as Windows-1252 (Latin-1), because it is not UTF-8"]
+
+
+def test_dates_become_numbers_in_every_kind_of_file(written, tmp_path):
+    days = pd.to_datetime("2019-06-01") + pd.to_timedelta(np.arange(ROWS) * 11, "D")
+    frame = FRAME.assign(admitted=days.where(np.arange(ROWS) % 9 != 0))
+    (tmp_path / "american").mkdir()
+    american = frame.assign(admitted=frame.admitted.dt.strftime("%m/%d/%Y"))
+    tables = [
+        load_table(written(frame), "ill", "hospital"),
+        load_table(written(frame, "table.parquet"), "ill", "hospital"),
+        load_table(written(american, "american/table.csv"), "ill", "hospital"),
+    ]
+    parts = ("year", "month", "weekday", "days since 2000-01-01")
+    assert tables[0].columns == [*COLUMNS, *(f"admitted {part}" for part in parts), "admitted is missing"]
+    for table in tables:
+        assert same(table, tables[0])
+        assert table.notes == []
+    days_column = torch.cat([part.inputs for part in tables[0].train])[
+        :, tables[0].columns.index(f"admitted {parts[-1]}")
+    ]
+    assert days_column.double().mean().item() == pytest.approx(0, abs=1e-6)
+    new = pd.DataFrame({"age": [50], "dose": [1], "blood": ["A"], "admitted": ["03/04/2020"]})
+    read = dict(zip(tables[2].columns, tables[2].preparation.apply(new)[0].tolist(), strict=True))
+    march = tables[0].preparation.apply(new.assign(admitted=pd.Timestamp("2020-03-04")))[0].tolist()
+    assert list(read.values()) == march  # month first, as in training, though the row alone does not tell
+
+
+def test_yes_and_no_are_one_column_at_all_sites(written, tmp_path):
+    (tmp_path / "sites").mkdir()
+    smokes = RNG.random(ROWS) < 0.4
+    words = {"east": ("no", "yes"), "north": (0, 1), "south": (False, True), "west": ("N", "Y")}
+    for name, (no, yes) in words.items():
+        own = FRAME.hospital == name
+        frame = FRAME[own].drop(columns="hospital").assign(smokes=[yes if s else no for s in smokes[own]])
+        written(frame, f"sites/{name}.csv")
+    expected = load_table(written(FRAME.assign(smokes=smokes.astype(int))), "ill", "hospital")
+    assert same(load_table(tmp_path / "sites", "ill"), expected)
+    assert expected.columns == [*COLUMNS, "smokes"]
+
+
+def test_the_user_chooses_columns(written):
+    path = written(FRAME)
+    assert load_table(path, "ill", "hospital", drop="age,blood").columns == ["dose"]
+    assert load_table(path, "ill", "hospital", columns=["dose"]).columns == ["dose"]
+    assert load_table(path, "ill", "hospital", drop=["dose"]).columns == [n for n in COLUMNS if n != "dose"]
+    with pytest.raises(UnknownName, match=r"unknown column 'doze'; did you mean dose\?"):
+        load_table(path, "ill", "hospital", drop="doze")
+    with pytest.raises(FedcsoError, match="has no columns to learn from: age, dose, blood are left out by --drop"):
+        load_table(path, "ill", "hospital", drop="age,dose,blood")
+
+
+def test_an_identifier_that_the_user_names_is_kept(written):
+    path = written(FRAME.assign(patient_id=RNG.permutation(ROWS)))
+    left_out = load_table(path, "ill", "hospital")
+    assert left_out.columns == COLUMNS
+    assert left_out.notes == [
+        "patient_id: left out, because it looks like an identifier; --columns keeps the columns it names"
+    ]
+    kept = load_table(path, "ill", "hospital", columns="patient_id,dose")
+    assert kept.columns == ["dose", "patient_id"]
+    assert kept.notes == []
+
+
+def test_a_column_that_gives_the_label_away_and_copies_are_told(written):
+    telling = load_table(written(FRAME.assign(outcome=np.where(FRAME.ill == 1, "died", "lives"))), "ill", "hospital")
+    assert [note.split(":")[0] for note in telling.notes] == ["outcome"]
+    assert "--drop outcome" in telling.notes[0]
+    frame = FRAME.assign(x=RNG.normal(size=ROWS))
+    repeated = load_table(written(pd.concat([frame] * 3)), "ill", "hospital")
+    assert [note.partition(" rows")[0].split()[-1] for note in repeated.notes] == ["validation", "test"]
+    moved = pd.concat([frame, frame[frame.hospital == "east"].head(10).assign(hospital="west")])
+    notes = load_table(written(moved), "ill", "hospital").notes
+    assert any(note.startswith("20 rows are copies of rows at another site (east, west)") for note in notes)
+
+
+def test_columns_may_be_called_as_arguments_of_pandas_are(written):
+    table = load_table(written(FRAME.rename(columns={"age": "self", "dose": "columns"})), "ill", "hospital")
+    assert table.columns[:3] == ["self", "self is missing", "columns"]

@@ -1,8 +1,8 @@
 """What a column of a user's table holds: numbers, categories or dates; whatever else it holds is refused by name."""
 
 import math
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -19,8 +19,13 @@ KINDS = {
 }
 """What the words of `pandas.api.types.infer_dtype` mean here; `mixed` is also its word for lists and the like."""
 
-TRUTHS = (("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"))
-"""Pairs of words for 0 and 1, which can stand beside them."""
+LETTERS = ({"n": 0, "y": 1}, {"f": 0, "t": 1})
+"""Letters for no and yes, of which a column has one pair at most, because f may be something else beside n and y."""
+
+MEANING = {"0": 0, "1": 1, "no": 0, "yes": 1, "false": 0, "true": 1}
+"""Words for no and yes, which can stand beside each other: sites may have different ones."""
+
+Value = TypeVar("Value")
 
 LARGEST = 1e30
 """A number beyond this is a mistake, and would become infinite in what follows."""
@@ -47,16 +52,12 @@ def kind(column: pd.Series) -> str:
 
 
 def truth(names: Iterable[str]) -> dict[str, int]:
-    """Return which of these names mean 0 and 1; nothing unless all are words of one pair, or 0 and 1 themselves."""
+    """Return which of these names mean 0 and 1; nothing if one of them means something else."""
     lower = {name: name.lower() for name in names}
-    for no, yes in TRUTHS:
-        meaning = {no: 0, yes: 1, "0": 0, "1": 1}
-        if all(word in meaning for word in lower.values()):
-            return {name: meaning[word] for name, word in lower.items()}
+    for letters in LETTERS:
+        if set(lower.values()) <= (known := MEANING | letters).keys():
+            return {name: known[word] for name, word in lower.items()}
     return {}
-
-
-MEANING = {word: value for pair in TRUTHS for value, word in enumerate(pair)}
 
 
 def numbers(column: pd.Series, where: str = "") -> np.ndarray:
@@ -66,7 +67,7 @@ def numbers(column: pd.Series, where: str = "") -> np.ndarray:
     if column.dtype.kind in "biuf":
         values[given] = column.to_numpy(dtype=np.float64, na_value=np.nan)[given]
     else:
-        values[given] = [_number(value) for value in column[given].astype(object)]
+        values[given] = _each(_number, column[given])
     wrong = np.flatnonzero(given & ~(np.abs(values) <= LARGEST))
     if len(wrong):
         raise FedcsoError(
@@ -86,8 +87,8 @@ def check(column: pd.Series, where: str) -> None:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, str) and (word := value.strip().lower()) in MEANING:
-        return MEANING[word]
+    if isinstance(value, str) and (meaning := truth([value.strip()])):
+        return next(iter(meaning.values()))
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
@@ -108,11 +109,20 @@ def missing(column: pd.Series) -> np.ndarray:
 
 def texts(column: pd.Series) -> list[str | None]:
     """Return the column as text, None where a value is missing or blank."""
-    if isinstance(column.dtype, pd.StringDtype):  # many rows, few different values
-        codes, values = pd.factorize(column)
-        names = [*(text(value) for value in values), None]
-        return [names[code] for code in codes]
-    return [None if gone else text(value) for value, gone in zip(column.astype(object), column.isna(), strict=True)]
+    names: list[str | None] = [None] * len(column)
+    given = np.flatnonzero(column.notna())
+    for place, name in zip(given, _each(text, column.iloc[given]), strict=True):
+        names[place] = name
+    return names
+
+
+def _each(function: Callable[[Any], Value], column: pd.Series) -> list[Value]:
+    """Return what a function makes of each value; of text, which often has few different values, of those alone."""
+    if not isinstance(column.dtype, pd.StringDtype):
+        return [function(value) for value in column.astype(object)]
+    codes, different = pd.factorize(column)
+    made = [function(value) for value in different]
+    return [made[code] for code in codes]
 
 
 def text(value: Any) -> str | None:

@@ -22,23 +22,24 @@ WORDS = frozenset({"id", "ids", "uid", "uuid", "guid", "identifier", "mrn", "nr"
 def identifies(column: pd.Series, kind: str, sites: np.ndarray) -> bool:
     """Return True if a column names rows; `sites` has the number of each row's site.
 
-    Text does if it is nearly unique. Text or whole numbers that are nearly unique at each site do if the column is
-    called like an identifier, or if it numbers the rows: there is hardly a gap between the least and the largest.
-    Other whole numbers can be unique and still measure something.
+    Text does if it is nearly unique. Text or whole numbers that are nearly unique, be it only at each large site, do if
+    the column is called like an identifier, or if it numbers the rows: there is hardly a gap between the least and the
+    largest. Other whole numbers can be unique and still measure something.
     """
     if kind == CATEGORIES:
         values, places = _names(column, sites)
-        if _different(values) == len(values) > 2 or _nearly_unique(values):
+        if _different(values) == len(values) > 2 or _nearly_unique(values, np.zeros_like(places)):
             return True
     elif kind == NUMBERS:
         values, places = _whole_numbers(column, sites)
     else:
         return False
     large = np.bincount(places, minlength=1)[places] > MANY
-    values, places = values[large], places[large]
-    if not _nearly_unique(values, places):
-        return False
-    return named_like_one(str(column.name)) or (kind == NUMBERS and _number_the_rows(values, places))
+    named = named_like_one(str(column.name))
+    return any(
+        _nearly_unique(some, where) and (named or (kind == NUMBERS and _number_the_rows(some, where)))
+        for some, where in ((values, np.zeros_like(places)), (values[large], places[large]))
+    )
 
 
 def may_identify(column: pd.Series, kind: str) -> bool:
@@ -71,15 +72,15 @@ def _whole_numbers(column: pd.Series, sites: np.ndarray) -> tuple[np.ndarray, np
     return values[given], sites[given]
 
 
-def _different(values: np.ndarray, places: np.ndarray | None = None) -> int:
-    """Return how many values are different; with places, the same value at two of them counts twice."""
-    if places is None:
-        return len(pd.unique(values))
-    return len(pd.unique(pd.util.hash_array(values) ^ pd.util.hash_array(places)))
+def _different(values: np.ndarray) -> int:
+    return len(pd.unique(values))
 
 
-def _nearly_unique(values: np.ndarray, places: np.ndarray | None = None) -> bool:
-    return len(values) > MANY and _different(values, places) >= NEARLY_ALL * len(values)
+def _nearly_unique(values: np.ndarray, places: np.ndarray) -> bool:
+    """Return True if nearly all values are different, where the same value at two places counts as two."""
+    if len(values) <= MANY:
+        return False
+    return _different(pd.util.hash_array(values) ^ pd.util.hash_array(places)) >= NEARLY_ALL * len(values)
 
 
 def _number_the_rows(values: np.ndarray, places: np.ndarray) -> bool:
