@@ -67,7 +67,7 @@ def _whole_numbers(column: pd.Series, sites: np.ndarray) -> tuple[np.ndarray, np
     """Return the values of a column and their sites; none at all if some value is not a whole number."""
     values = numbers(column)
     given = ~np.isnan(values)
-    if (values[given] % 1 != 0).any():
+    if (np.rint(values[given]) != values[given]).any():
         given[:] = False
     return values[given], sites[given]
 

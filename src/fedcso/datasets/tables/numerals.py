@@ -70,12 +70,13 @@ def fitting_styles(column: pd.Series) -> list[Style]:
     """Return the styles in which all texts of a column are numbers; none if it has no text, or other things too."""
     if column.dtype != object and not isinstance(column.dtype, pd.StringDtype):
         return []
-    found = [POINT, COMMA]
-    for part in (column.iloc[:FIRST], column):
-        words = _words(part)
-        found = [style for style in found if style.fits(words.unique())]
+    if len(column) > FIRST and not any(style.fits(_words(column.iloc[:FIRST])) for style in (POINT, COMMA)):
+        return []
+    words = _words(column).unique()
     rest = pd.api.types.infer_dtype(column[~_is_text(column)].astype(object), skipna=True)
-    return found if len(words) and rest in ("empty", "integer", "floating", "mixed-integer-float") else []
+    if not len(words) or rest not in ("empty", "integer", "floating", "mixed-integer-float"):
+        return []
+    return [style for style in (POINT, COMMA) if style.fits(words)]
 
 
 def parse(column: pd.Series, style: Style) -> pd.Series:
