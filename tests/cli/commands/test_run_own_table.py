@@ -364,7 +364,7 @@ def test_a_german_table_is_trained_on_and_new_rows_are_scored_as_they_come(place
         outcome = call(*auprc("--out", "runs"))
     assert outcome.code == FINE, outcome.err
     assert "customer_id: left out, because it looks like an identifier" in outcome.out
-    assert "3 rows have no label in column 'fraud' and are left out" in outcome.out
+    assert "rows without a label in column 'fraud' are left out: 3" in outcome.out
     (folder,) = folders(tmp_path / "runs")
     preparation = Preparation.from_json((folder / "models" / "preparation.json").read_text())
     assert {"opened weekday", "opened days since 2000-01-01", "abroad"} <= set(preparation.names)

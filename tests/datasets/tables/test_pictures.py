@@ -101,7 +101,7 @@ def test_rows_without_a_label_need_no_picture(files, tmp_path):
     (tmp_path / "scans" / "0.png").unlink()
     loaded = load_table(table, "ill", "hospital")
     assert len(everything(loaded)) == N - 1
-    assert loaded.notes == ["table.csv: 1 rows have no label in column 'ill' and are left out"]
+    assert loaded.notes == ["table.csv: rows without a label in column 'ill' are left out: 1"]
 
 
 def test_columns_beside_pictures_are_left_out_with_a_note_and_the_user_may_choose_them(files):

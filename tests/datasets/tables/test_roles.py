@@ -46,10 +46,10 @@ def test_names_are_separated_by_commas_and_may_have_commas_in_quotes():
 
 
 def test_columns_of_several_tables():
-    kept, notes = in_common({"a": ["x", "z", "v"], "b": ["x", "w", "v"], "c": ["v", "w", "x"]})
+    kept, notes = in_common([("a", ["x", "z", "v"]), ("b", ["x", "w", "v"]), ("c", ["v", "w", "x"])])
     assert kept == ["x", "v", "w"]
     assert notes == [
         "z: left out, because only a has this column",
         "w: there is no such column in a; its values are missing there",
     ]
-    assert in_common({"a": ["x", "y"]}) == (["x", "y"], [])
+    assert in_common([("a", ["x", "y"])]) == (["x", "y"], [])

@@ -117,6 +117,14 @@ def test_several_files_may_have_a_site_column(written, tmp_path):
     assert same(load_table(tmp_path / "parts", "ill", "hospital"), load_table(written(), "ill", "hospital"))
 
 
+def test_files_of_a_name_in_several_folders_may_have_a_site_column(written, tmp_path):
+    for folder, part in (("one", FRAME.iloc[:40]), ("two", FRAME.iloc[40:])):
+        (tmp_path / folder).mkdir()
+        written(part, f"{folder}/table.csv")
+    files = [tmp_path / "one" / "table.csv", tmp_path / "two" / "table.csv"]
+    assert same(load_table(files, "ill", "hospital"), load_table(written(), "ill", "hospital"))
+
+
 def test_columns_may_be_in_another_order_and_of_another_kind_at_each_site(written, tmp_path):
     (tmp_path / "sites").mkdir()
     written("x,c,e,y\n1,1,,0\n2,1,,1\n3,2,,0\n", "sites/a.csv")
@@ -334,14 +342,14 @@ def test_what_is_wrong_with_a_table_is_named(written, columns, message):
 def test_rows_without_a_label_are_left_out_and_counted(written):
     table = load_small(written, y=[0, 1, None, 1, 0, 0])
     assert labels_of(table) == [3, 2]
-    assert "table.csv: 1 rows have no label in column 'y' and are left out" in table.notes
+    assert "table.csv: rows without a label in column 'y' are left out: 1" in table.notes
 
 
 def test_a_gap_in_a_blank_text_label_is_a_gap(tmp_path):
     np.savez(tmp_path / "t.npz", x=np.arange(4.0), y=np.array(["a", " ", "b", "b"]), site=np.arange(4) % 2)
     table = load_table(tmp_path / "t.npz", "y", "site")
     assert labels_of(table) == [2, 1]
-    assert "t.npz: 1 rows have no label in column 'y' and are left out" in table.notes
+    assert "t.npz: rows without a label in column 'y' are left out: 1" in table.notes
 
 
 def test_the_same_rows_are_left_whether_labels_are_missing_or_rows_are_not_there(written):
@@ -398,9 +406,9 @@ def test_a_seed_is_a_whole_number(written, seed):
         ("\n\n", "is empty"),
         ("x,site,y\n", "has no rows"),
         ("x,site,x,y\n1,a,2,0\n", "has two columns called 'x'"),
-        ("x,site,y\n1,a,0\n1,a,0,5,6\n", r"can't be read \(.*line 3"),
-        ("x,site,y\n1,a,0,7\n1,a,0,5\n", r"can't be read \("),
-        ('x,site,y\n1,"a,0\n', r"can't be read|no value"),
+        ("x,site,y\n1,a,0\n1,a,0,5,6\n", r"can't be read: a row has more fields than the header \(.*line 3"),
+        ("x,site,y\n1,a,0,7\n1,a,0,5\n", "can't be read: a row has more fields than the header"),
+        ('x,site,y\n1,"a,0\n', "can't be read: a double quote is opened and not closed"),
         (b"x,site,y\n1,\0,0\n", "is not text"),
         (bytes(range(256)), "table.csv"),
     ],
@@ -569,7 +577,9 @@ def test_the_user_chooses_columns(written):
     assert load_table(path, "ill", "hospital", drop=["dose"]).columns == [n for n in COLUMNS if n != "dose"]
     with pytest.raises(UnknownName, match=r"unknown column 'doze'; did you mean dose\?"):
         load_table(path, "ill", "hospital", drop="doze")
-    with pytest.raises(FedcsoError, match="has no columns to learn from: age, dose, blood are left out by --drop"):
+    with pytest.raises(
+        FedcsoError, match="has no columns to learn from; left out by --drop or --columns: age, dose, blood"
+    ):
         load_table(path, "ill", "hospital", drop="age,dose,blood")
 
 

@@ -61,7 +61,7 @@ def _shape(described: Mapping[str, Description]) -> list[int]:
 
 
 def _preparation(described: Mapping[str, Description]) -> tuple[Preparation, list[str]]:
-    shared, notes = in_common({name: list(table.columns) for name, table in described.items()})
+    shared, notes = in_common([(name, table.columns) for name, table in described.items()])
     encoders: list[Encoder] = []
     for name in shared:
         columns = [table.columns.get(name) or Column("", 0, table.rows) for table in described.values()]

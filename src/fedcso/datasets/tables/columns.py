@@ -10,6 +10,8 @@ import pandas as pd
 from fedcso.core.errors import FedcsoError
 from fedcso.datasets.tables.dates import are_dates, dates
 
+Value = TypeVar("Value")
+
 NUMBERS, CATEGORIES, DATES = "numbers", "categories", "dates"
 
 KINDS = {
@@ -24,8 +26,6 @@ LETTERS = ({"n": 0, "y": 1}, {"f": 0, "t": 1})
 
 MEANING = {"0": 0, "1": 1, "no": 0, "yes": 1, "false": 0, "true": 1}
 """Words for no and yes, which can stand beside each other: sites may have different ones."""
-
-Value = TypeVar("Value")
 
 LARGEST = 1e30
 """A number beyond this is a mistake, and would become infinite in what follows."""

@@ -58,8 +58,10 @@ def read_sheet(file: Path, wanted: Collection[str] = ()) -> Sheet:
     except pd.errors.EmptyDataError as error:
         raise FedcsoError(f"{file} is empty") from error
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
-        advice = "a row has more fields than the header; a number or text with a comma must stand in double quotes"
-        raise FedcsoError(f"{file} can't be read ({error}); {advice}") from error
+        if "EOF inside string" in str(error):
+            raise FedcsoError(f"{file} can't be read: a double quote is opened and not closed ({error})") from error
+        advice = "put numbers and texts that contain the separator in double quotes"
+        raise FedcsoError(f"{file} can't be read: a row has more fields than the header ({error}); {advice}") from error
     except UNREADABLE as error:
         raise FedcsoError(f"{file} can't be read ({error})") from error
 

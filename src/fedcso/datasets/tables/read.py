@@ -46,7 +46,7 @@ def read(path: str | Path | Sequence[str | Path], roles: Roles) -> TableRows:
         parts.append(part)
         known |= dict.fromkeys(columns)
     roles.require_known(known)
-    features, remarks = _joined({file.name: part.features for file, part in zip(found, parts, strict=True)})
+    features, remarks = _joined(found, [part.features for part in parts])
     rows = TableRows(
         features,
         [value for part in parts for value in part.labels],
@@ -80,21 +80,21 @@ def _with_inputs(rows: TableRows, path: str, columns: Iterable[str], roles: Role
     """Return the rows; raise if there is nothing to learn from in them."""
     if rows.pictures is None and not len(rows.features.columns):
         others = [name for name in columns if name not in (roles.label, roles.site)]
-        why = f": {listed(others)} are left out" if others else " besides the label and the site"
-        chosen = " by --drop or --columns" if others and (roles.drop or roles.columns) else ""
-        raise FedcsoError(f"{path} has no columns to learn from{why}{chosen}")
+        chosen = " by --drop or --columns" if roles.drop or roles.columns else ""
+        why = f"; left out{chosen}: {listed(others)}" if others else " besides the label and the site"
+        raise FedcsoError(f"{path} has no columns to learn from{why}")
     return rows
 
 
-def _joined(tables: dict[str, pd.DataFrame]) -> tuple[pd.DataFrame, list[str]]:
+def _joined(files: Sequence[Path], tables: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, list[str]]:
     """Return the rows of all tables below each other, and notes on columns that not all of them have."""
     if len(tables) == 1:
-        return next(iter(tables.values())).reset_index(drop=True), []
-    kept, notes = in_common({name: list(table.columns) for name, table in tables.items()})
+        return tables[0].reset_index(drop=True), []
+    kept, notes = in_common([(file.name, table.columns) for file, table in zip(files, tables, strict=True)])
     # Column by column: pandas 2 has doubts where all columns are joined at once and one is empty at some site.
     columns = {
         name: pd.concat(
-            [table[name] if name in table else pd.Series(np.nan, index=table.index) for table in tables.values()],
+            [table[name] if name in table else pd.Series(np.nan, index=table.index) for table in tables],
             ignore_index=True,
         )
         for name in kept
@@ -129,7 +129,7 @@ def _rows(file: Path, roles: Roles) -> tuple[TableRows, list[str]]:
     sites = _sites(frame, roles.site, file) if roles.site else [site_of(file)] * len(frame)
     features, seen, notes = (_pictures if _has_pictures(sheet, roles) else _features)(sheet, roles, labelled, file)
     if not labelled.all():
-        notes.append(f"{file.name}: {(~labelled).sum()} rows have no label in column {roles.label!r} and are left out")
+        notes.append(f"{file.name}: rows without a label in column {roles.label!r} are left out: {(~labelled).sum()}")
     known = [(label, site) for label, site in zip(labels, sites, strict=True) if label is not None]
     rows = TableRows(features, [label for label, _ in known], [site for _, site in known], sheet.notes + notes, seen)
     return rows, list(frame.columns)
@@ -151,11 +151,11 @@ def _sites(frame: pd.DataFrame, name: str, file: Path) -> list[str]:
     return sites
 
 
-Inputs = tuple[pd.DataFrame, torch.Tensor | None, list[str]]
-"""Columns or pictures to learn from, and notes."""
+ColumnsOrPictures = tuple[pd.DataFrame, torch.Tensor | None, list[str]]
+"""What to learn from, and notes."""
 
 
-def _features(sheet: Sheet, roles: Roles, labelled: np.ndarray, file: Path) -> Inputs:
+def _features(sheet: Sheet, roles: Roles, labelled: np.ndarray, file: Path) -> ColumnsOrPictures:
     """Return the columns to learn from, in the rows that have a label."""
     names = roles.features(sheet.frame.columns)
     for name in names:
@@ -163,7 +163,7 @@ def _features(sheet: Sheet, roles: Roles, labelled: np.ndarray, file: Path) -> I
     return sheet.frame.loc[labelled, names], None, []
 
 
-def _pictures(sheet: Sheet, roles: Roles, labelled: np.ndarray, file: Path) -> Inputs:
+def _pictures(sheet: Sheet, roles: Roles, labelled: np.ndarray, file: Path) -> ColumnsOrPictures:
     """Return the pictures to learn from, in the rows that have a label."""
     names = roles.features(sheet.frame.columns)
     paths = _picture_columns(sheet, roles)

@@ -1,7 +1,7 @@
 """What the columns of a table are for, as the user says it."""
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from fedcso.core.errors import InvalidValue, UnknownName
@@ -50,16 +50,16 @@ def names_of(written: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(name for field in fields if (name := field.strip()))
 
 
-def in_common(tables: Mapping[str, Sequence[str]]) -> tuple[list[str], list[str]]:
-    """Return the columns to use of tables that don't all have the same, and notes on the others.
+def in_common(tables: Sequence[tuple[str, Collection[str]]]) -> tuple[list[str], list[str]]:
+    """Return the columns to use of tables (a name and columns each) that don't all have the same, and notes.
 
     A column that one table lacks has missing values there; one that only a single table has is left out.
     """
-    every = dict.fromkeys(name for columns in tables.values() for name in columns)
+    every = dict.fromkeys(name for _, columns in tables for name in columns)
     kept, notes = [], []
     for name in every:
-        holders = [table for table, columns in tables.items() if name in columns]
-        lacking = [table for table in tables if table not in holders]
+        holders = [table for table, columns in tables if name in columns]
+        lacking = [table for table, columns in tables if name not in columns]
         if lacking and len(holders) == 1:
             notes.append(f"{name}: left out, because only {holders[0]} has this column")
             continue

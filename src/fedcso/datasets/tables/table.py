@@ -111,7 +111,9 @@ def _on_sites(
     notes = []
     if len(sites) == 1:
         notes.append(f"all rows are at one site, {sites[0]!r}: this is training in one place, not federated")
-    notes += [f"{name}: no positive label" for name, share in zip(sites, held, strict=True) if not labels[share].any()]
+    negative = [name for name, share in zip(sites, held, strict=True) if not labels[share].any()]
+    if negative:
+        notes.append(f"{listed(negative)}: no positive label")
     untested = [
         name
         for name, share, split in zip(sites, held, splits, strict=True)
