@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from fedcso.core.errors import InvalidValue, UnknownName
-from fedcso.models.score_nets import FITTING, HIDDEN, NETS, cifar, linear, mlp, mnist, net_for
+from fedcso.models.score_nets import FITTING, HIDDEN, NETS, cifar, cnn, linear, mlp, mnist, net_for
 from fedcso.problems.scores import Scores
 
 MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
@@ -95,15 +95,33 @@ def test_for_tables_there_are_a_weighted_sum_and_a_hidden_layer(shape):
         assert make(size)(torch.zeros(3, *shape)).shape == (3, 1)
 
 
-@pytest.mark.parametrize(("shape", "make"), [(MNIST, mnist), (CIFAR, cifar), ((30,), mlp), ((1, 8, 8), mlp)])
+@pytest.mark.parametrize(
+    ("shape", "make"),
+    [(MNIST, mnist), (CIFAR, cifar), ((30,), mlp), ((1, 8, 8), mlp), ((3, 16, 40), cnn), ((1, 64, 64), cnn)],
+)
 def test_auto_takes_what_fits(shape, make):
     assert layers(net_for("auto", torch.Size(shape))) == layers(make(torch.Size(shape)))
 
 
 @pytest.mark.parametrize("name", NETS)
 def test_a_network_is_found_by_its_name(name):
-    shape = next((fits for fits, make in FITTING.items() if make is NETS[name]), (30,))
+    fitting = FITTING | {(3, 64, 64): cnn}
+    shape = next((fits for fits, make in fitting.items() if make is NETS[name]), (30,))
     assert layers(net_for(name, torch.Size(shape))) == layers(NETS[name](torch.Size(shape)))
+
+
+@pytest.mark.parametrize(("side", "blocks"), [(16, 2), (31, 2), (32, 3), (64, 4), (128, 5), (224, 5)])
+def test_larger_pictures_have_more_convolutions(side, blocks):
+    network = cnn(torch.Size((3, side, side + 9)))
+    assert sum(isinstance(layer, nn.Conv2d) for layer in network) == blocks
+    assert network(torch.zeros(2, 3, side, side + 9)).shape == (2, 1)
+
+
+@pytest.mark.parametrize("shape", [(3, 15, 40), (30,), (1, 16)])
+def test_small_pictures_and_rows_have_no_convolutions(shape):
+    has = "×".join(map(str, shape))
+    with pytest.raises(InvalidValue, match=f"net = 'cnn' .* pictures of at least 16×16, and these are {has}"):
+        cnn(torch.Size(shape))
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from fedcso.engines.client import Client, local_round
 from fedcso.federation.acceptance import REPORTED
 from fedcso.federation.memory import Memory
 from fedcso.federation.order import Order
-from fedcso.federation.site import Site
+from fedcso.federation.site import COLUMNS, Site
 from fedcso.federation.wire import pack, unpack
 
 log = logging.getLogger("fedcso")
@@ -46,11 +46,11 @@ def describe(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
     """Who this is and how much it has; before sites have agreed how to prepare their tables, what is in its own."""
     number = site.number(order)
     if "data" in site.own and not order.agreement and "agreement" in order.config:
-        from fedcso.datasets.tables.agree import as_json, describe_table  # here, for pandas takes long to load
+        from fedcso.datasets.tables.describe import describe_table  # here, for pandas takes long to load
 
-        columns = {key: str(order.config[key]) for key in ("label", "positive") if order.config.get(key)}
-        described, _ = describe_table(**(columns | site.own), seed=int(order.config["data_seed"]), place=number)
-        return {"number": number, "table": as_json(described)}, ()
+        columns = {key: str(order.config[key]) for key in COLUMNS if order.config.get(key)}
+        described = describe_table(**(columns | site.own), seed=int(order.config["data_seed"]), place=number)
+        return {"number": number, "table": described.description.as_json()}, ()
     holding = site.holding(order, app)
     about = {
         "size": holding.problem.size(holding.data),

@@ -14,7 +14,8 @@ from flwr.serverapp import Grid, ServerApp
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.errors import FedcsoError
 from fedcso.core.task import Task
-from fedcso.datasets.tables.agree import ELSEWHERE, Description, agree
+from fedcso.datasets.tables.agree import ELSEWHERE, agree
+from fedcso.datasets.tables.describe import Description
 from fedcso.engines.engine import Engine, only_one
 from fedcso.engines.job import Job
 from fedcso.engines.loop import Rounds

@@ -17,7 +17,10 @@ from fedcso.estimators import ESTIMATORS
 from fedcso.federation.order import Order
 from fedcso.runs.config import RunConfig
 
-OWN = ("data", "label", "positive")
+COLUMNS = ("label", "positive", "drop", "columns")
+"""Settings that say what the columns of a table are for."""
+
+OWN = ("data", *COLUMNS)
 """Settings of the data that a site decides by itself."""
 
 

@@ -125,7 +125,7 @@ def auprc(
     """Rank rare positives first, by the area under the precision-recall curve (Section 5.3, Table 2).
 
     Args:
-        net: linear, mlp, mnist or cifar; auto takes what fits the inputs
+        net: linear, mlp, mnist, cifar, cnn or your own as path.py:Name; auto takes what fits the inputs
         margin: s, by how much a positive should be above the others
         sigmoid: scores go through a sigmoid, which wants margins below 1
         shared: one inner batch for all positives of a step, which is as good and needs b + m forward passes

@@ -65,7 +65,7 @@ def auroc(net: str = "auto", train_on: str = "sites", **where: Any) -> Task:
     """Rank rare positives first, by the area under the ROC curve: the min-max problem of CODA+.
 
     Args:
-        net: linear, mlp, mnist or cifar; auto takes what fits the inputs
+        net: linear, mlp, mnist, cifar, cnn or your own as path.py:Name; auto takes what fits the inputs
         train_on: sites (each by itself, the federated way), pooled (all data in one place), or one site's name
         where: the data, see load_sites
     """

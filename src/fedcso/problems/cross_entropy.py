@@ -42,7 +42,7 @@ def cross_entropy(net: str = "auto", weighted: bool = False, train_on: str = "si
     """Rank rare positives first, by ordinary cross-entropy: what FedAvg is usually given.
 
     Args:
-        net: linear, mlp, mnist or cifar; auto takes what fits the inputs
+        net: linear, mlp, mnist, cifar, cnn or your own as path.py:Name; auto takes what fits the inputs
         weighted: positives count as much as negatives on the whole
         train_on: sites (each by itself, the federated way), pooled (all data in one place), or one site's name
         where: the data, see load_sites

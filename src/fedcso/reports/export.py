@@ -36,9 +36,9 @@ def loading_example(file: str, preparation: bool, models: Sequence[str] = ()) ->
     """How to use an exported network, in a few lines, and which models were exported."""
     lines: Sequence[str] = (
         [
-            "import onnxruntime, pandas",
-            "from fedcso.datasets.preparation import Preparation",
-            "rows = Preparation.from_json(open('preparation.json').read()).apply(pandas.read_csv('new.csv'))",
+            "import onnxruntime",
+            "from fedcso.datasets.preparation import Preparation, read_table",
+            "rows = Preparation.from_json(open('preparation.json').read()).apply(read_table('new.csv'))",
             f"session = onnxruntime.InferenceSession({file!r})",
             "(scores,) = session.run(None, {'inputs': rows.numpy()})  # high: positive",
         ]

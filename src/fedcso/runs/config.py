@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from jsonargparse import ArgumentParser
 
+from fedcso.core import own
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName, require
@@ -17,7 +18,7 @@ from fedcso.core.task import Task
 from fedcso.engines import ENGINES
 from fedcso.engines.job import Job
 from fedcso.estimators import ESTIMATORS
-from fedcso.runs import launch, own
+from fedcso.runs import launch
 from fedcso.runs.callbacks import Rhythm
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.methods import SEND_U, Method, MethodSpec, build_all, owners, parse_methods
@@ -30,6 +31,9 @@ Flat = dict[str, Any]
 
 MAIN = ("FCSG", "FCSG-M", "Acc-FCSG-M")
 PLAN = [size.name for size in fields(Plan)]
+OWN_OPTIONS = ("net",)
+"""Options of problems that may name an object in a user's own file."""
+
 HOW = ("engine", "ranks", "estimator", "device", "track", "out", "name")
 """Fields of a configuration that are the same in a flat one."""
 
@@ -136,7 +140,12 @@ class RunConfig:
 
     def task(self) -> Task:
         """Make the problem and its data."""
-        return make_task(task_maker(self.problem, self.root), dict(self.problem_options), self.problem)
+        own_options = {name: own.rooted(value, self.root) for name, value in self._own_options().items()}
+        return make_task(task_maker(self.problem, self.root), {**self.problem_options, **own_options}, self.problem)
+
+    def _own_options(self) -> dict[str, str]:
+        given = {name: str(self.problem_options[name]) for name in OWN_OPTIONS if name in self.problem_options}
+        return {name: value for name, value in given.items() if is_own(value)}
 
     def built(self) -> dict[str, Method]:
         """Make the methods, by the names they were asked for."""
@@ -145,6 +154,7 @@ class RunConfig:
     def sources(self) -> list[own.Source]:
         """Return the user's own files that it depends on."""
         names = {"problem": [self.problem], "algorithm": [method.name for method in self.methods]}
+        names |= {name: [value] for name, value in self._own_options().items()}
         found = [own.source(kind, name, self.root) for kind, some in names.items() for name in some if is_own(name)]
         return list(dict.fromkeys(found))
 

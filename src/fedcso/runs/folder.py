@@ -21,8 +21,8 @@ import yaml
 
 from fedcso.core import atomic
 from fedcso.core.errors import FedcsoError
+from fedcso.core.own import Source
 from fedcso.core.version import __version__
-from fedcso.runs.own import Source
 
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "matplotlib", "safetensors", "jsonargparse", "rich")
 

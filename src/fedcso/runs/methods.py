@@ -10,11 +10,11 @@ import torch
 
 from fedcso.algorithms import ALGORITHMS
 from fedcso.codecs import CODECS
+from fedcso.core import own
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
 from fedcso.core.errors import InvalidValue, UnknownName
 from fedcso.core.tree import without
-from fedcso.runs import own
 from fedcso.runs.specs import Parse, is_own, parse_codec, parse_several, parse_value, parse_words, spell
 
 SEND_U = "send_u"

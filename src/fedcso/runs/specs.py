@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from fedcso.codecs import CODECS
+from fedcso.core import own
 from fedcso.core.codec import Codec
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
 from fedcso.core.schedules import SCHEDULES
 from fedcso.core.task import Task
 from fedcso.problems import PROBLEMS
-from fedcso.runs import own
 
 TaskMaker = Callable[..., Task]
 

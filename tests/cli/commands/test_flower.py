@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -38,6 +39,20 @@ def test_init_writes_an_app_that_flower_can_build(folder, monkeypatch):
     assert (config["sites"], config["clients"], config["algorithm"]) == ("3", 3, ["FCSG-M"])
     for page in ("README.md", "SITE.md"):
         assert "@" not in (folder / page).read_text()
+
+
+def test_a_network_of_ones_own_goes_into_the_app_and_is_found_there(tmp_path):
+    net = tmp_path / "net.py"
+    net.write_text("from torch import nn\ndef plain(shape):\n    return nn.Linear(shape.numel(), 1)\n")
+    options = ["--problem", "auprc", "--data", "breast_cancer", "--net", f"{net}:plain", "--sites", 3]
+    assert call("flower", "init", tmp_path / "own", *options).code == FINE
+    app = tmp_path / "own/app/federated"
+    assert (app / "own_net.py").read_text() == net.read_text()
+    config = yaml.safe_load((app / "config.yaml").read_text())
+    assert config["net"] == "own_net.py:plain"
+    read = RunConfig.from_flat(config, root=app)
+    assert [source.path for source in read.sources()] == [app / "own_net.py"]
+    assert read.task().problem.scores.network.module.in_features == 30
 
 
 def test_a_problem_of_ones_own_goes_into_the_app(tmp_path):
@@ -189,6 +204,25 @@ def test_check_site_shows_counts_and_never_rows(tmp_path):
     assert "patient" not in json.dumps(sent)
     assert call("check-site", path).code == BAD_INPUT
     assert call("check-site", tmp_path / "none.csv", "--label", "y").code == BAD_INPUT
+
+
+def test_check_site_says_what_is_told_of_dates_and_warns_of_what_gives_the_label_away(tmp_path):
+    path = tmp_path / "my.csv"
+    rows = "".join(
+        f"{1000 + n};{n % 28 + 1}.{n % 12 + 1}.2020;{'yes' if n % 3 else 'no'};{n % 4 == 0:d};{n % 4 == 0:d}\n"
+        for n in range(200)
+    )
+    path.write_text("patient_id;admitted;smokes;died;y\n" + rows)
+    shown = call("check-site", path, "--label", "y", "--drop", "ward").out
+    assert "year: mean 2020" in shown
+    assert "yes (" in shown
+    assert "note    patient_id: looks like an identifier" in shown
+    assert "note    died: alone it nearly gives the label" in shown
+    assert "note    ward: there is no such column here" in shown
+    assert "died" not in call("check-site", path, "--label", "y", "--drop", "died,patient_id").out
+    assert "admitted" not in call("check-site", path, "--label", "y", "--columns", "smokes").out
+    np.savez(tmp_path / "my.npz", X=np.zeros((20, 1, 8, 8), dtype=np.uint8), y=np.arange(20) % 2)
+    assert "pictures of 1×8×8" in call("check-site", tmp_path / "my.npz", "--label", "y").out
 
 
 def test_only_processes_that_are_still_the_same_are_stopped(tmp_path):

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 import torch
 
-from fedcso.core.errors import FedcsoError, InvalidValue
-from fedcso.datasets.tables.agree import Description, agree, agreed_sites, as_json, describe_table
+from fedcso.core.errors import FedcsoError
+from fedcso.datasets.tables.agree import agree, agreed_sites
+from fedcso.datasets.tables.describe import Description, describe_table
 from fedcso.datasets.tables.prepare import Preparation
 
 SITES = {"berlin": 60, "oslo": 45, "rome": 80}
@@ -39,7 +40,7 @@ def descriptions(tables):
 
 def test_no_value_of_a_row_is_in_a_description(tables):
     for name, path in tables.items():
-        written = json.dumps(as_json(describe_table(str(path), "y")[0]))
+        written = json.dumps(describe_table(str(path), "y").description.as_json())
         assert "patient" not in written
         ages = pd.read_csv(path)["age"].dropna()
         assert not any(f": {age}," in written or f": {age}}}" in written for age in ages), name
@@ -78,7 +79,7 @@ def test_the_coordinator_knows_the_form_without_a_row(tables, tmp_path):
 def test_few_values_are_not_described(tmp_path):
     path = tmp_path / "small.csv"
     path.write_text("a,b,y\n1,,0\n2,,1\n3,,0\n4,7,1\n5,,0\n6,,1\n")
-    described, parts = describe_table(str(path), "y")
+    described, parts, _ = describe_table(str(path), "y")
     assert parts == {"train": 4, "validation": 1, "test": 1}
     assert (described.columns["a"].given, described.columns["a"].mean) == (0, 0.0)
 
@@ -88,21 +89,19 @@ def test_a_site_without_positives_can_describe_itself_and_other_labels_must_be_n
     path.write_text("a,y\n" + "".join(f"{n},0\n" for n in range(20)))
     assert describe_table(str(path), "y")[0].positives == 0
     path.write_text("a,y\n" + "".join(f"{n},well\n" for n in range(20)))
-    with pytest.raises(InvalidValue, match="positive"):
+    with pytest.raises(FedcsoError, match=r"--positive is missing: column 'y' holds 'well'"):
         describe_table(str(path), "y")
     assert describe_table(str(path), "y", "ill")[0].positives == 0
-    with pytest.raises(InvalidValue, match="label"):
+    with pytest.raises(FedcsoError, match="--label is missing"):
         describe_table(str(path))
 
 
-def test_a_column_that_one_site_lacks_is_left_out_and_without_any_there_is_nothing_to_learn(tables):
+def test_a_column_that_one_site_has_alone_is_left_out_and_without_any_there_is_nothing_to_learn(tables):
     described = descriptions(tables)
-    fewer = {key: column for key, column in described["oslo"].columns.items() if key != "age"}
-    described["oslo"] = Description(10, 3, fewer)
-    assert any(note.startswith("age: left out") for note in agree(described)["notes"])
-    described["oslo"] = Description(10, 3, {})
-    with pytest.raises(FedcsoError, match="no column in common"):
-        agree(described)
+    named = {site: next(iter(table.columns.values())) for site, table in described.items()}
+    alone = {site: Description(10, 3, {f"age in {site}": column}) for site, column in named.items()}
+    with pytest.raises(FedcsoError, match=r"no column in common .*age in oslo: left out, because only oslo has"):
+        agree(alone)
 
 
 @pytest.mark.parametrize(

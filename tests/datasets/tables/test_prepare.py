@@ -1,5 +1,6 @@
 """Columns as numbers: known cases by hand, and for any table no NaN, the same again from JSON, and no surprises."""
 
+import datetime
 import json
 import math
 from decimal import Decimal
@@ -53,9 +54,15 @@ def test_categories_have_a_column_each_and_others_and_gaps_have_theirs():
     assert new.tolist() == [[1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 1]]
 
 
-def test_truth_values_are_categories():
-    assert list(prepared(smokes=[True, False, True])[1])[:2] == ["smokes = False", "smokes = True"]
-    assert list(prepared(smokes=[True, None, False])[1])[:2] == ["smokes = False", "smokes = True"]
+@pytest.mark.parametrize(
+    "values", [[True, False, True], ["yes", "no", "yes"], ["TRUE", "False", "true"], [1, 0, 1], ["Y", "n", 1]]
+)
+def test_yes_and_no_are_one_column_of_numbers(values):
+    _, encoded, _ = prepared(smokes=values)
+    assert encoded == prepared(smokes=[1, 0, 1])[1]
+    _, encoded, _ = prepared(smokes=[*values, None])
+    assert list(encoded) == ["smokes", "smokes is missing"]
+    assert encoded["smokes is missing"] == [0, 0, 0, 1]
 
 
 def test_the_most_frequent_categories_are_kept():
@@ -71,6 +78,9 @@ def test_a_category_called_other_is_other():
     assert prepared(c=["other", "a", "a"])[0].names == ["c = a", "c = other", "c is missing"]
 
 
+IDENTIFIER = "left out, because it looks like an identifier; --columns keeps the columns it names"
+
+
 @pytest.mark.parametrize(
     ("values", "note"),
     [
@@ -82,8 +92,9 @@ def test_a_category_called_other_is_other():
         ([None, None, None], "left out, the training rows have no value"),
         (["", " ", None], "left out, the training rows have no value"),
         (["x", "x", "x"], "always 'x', left out"),
-        (["x", "y", "z"], "left out, all its values are different, as those of an identifier"),
-        (["x", None, "y", "z"], "left out, all its values are different, as those of an identifier"),
+        (["x", "y", "z"], IDENTIFIER),
+        (["x", None, "y", "z"], IDENTIFIER),
+        (["2020-01-31"] * 3, "always the same date, left out"),
     ],
 )
 def test_what_says_nothing_is_left_out_with_a_note(values, note):
@@ -98,10 +109,11 @@ def test_a_constant_with_gaps_still_tells_where_the_gaps_are():
     assert notes == ["seen: always 1, left out but for whether it is missing"]
 
 
-def test_row_numbers_are_noted():
-    _, encoded, notes = prepared(row=range(100), score=np.arange(100) / 7)
-    assert list(encoded) == ["row", "score"]
-    assert notes == ["row: whole numbers that are all different; leave it out if it only numbers the rows"]
+def test_whole_numbers_that_are_all_different_are_noted():
+    _, encoded, notes = prepared(salary=np.arange(100) ** 2, score=np.arange(100) / 7)
+    assert list(encoded) == ["salary", "score"]
+    advice = "leave it out with --drop salary if it identifies rows"
+    assert notes == [f"salary: whole numbers that are all different; {advice}"]
 
 
 def test_numbers_with_a_word_among_them_are_noted():
@@ -128,6 +140,12 @@ def test_nothing_left_is_an_error_with_the_reasons():
         pd.Series([1, 2.5, None], dtype=object),
         pd.Series([None, None], dtype=object),
         pd.Series([np.nan, np.nan]),
+        pd.Series([True, False]),
+        pd.Series([True, None], dtype="boolean"),
+        pd.Series([True, None], dtype=object),
+        pd.Series(["yes", "No", None]),
+        pd.Series(["yes", 0, True, "N"], dtype=object),
+        pd.Series(["t", "f"], dtype="category"),
     ],
 )
 def test_numbers(column):
@@ -141,10 +159,9 @@ def test_numbers(column):
         pd.Series(["a", None], dtype="string"),
         pd.Series(["a", "b"], dtype="category"),
         pd.Series([1, 2], dtype="category"),
-        pd.Series([True, False]),
-        pd.Series([True, None], dtype="boolean"),
-        pd.Series([True, None], dtype=object),
         pd.Series(["a", 1, 2.5, True], dtype=object),
+        pd.Series(["yes", "no", "unknown"]),
+        pd.Series(["f", "y"]),
         pd.Series(["2020-01-01", "soon"]),
     ],
 )
@@ -157,7 +174,6 @@ def test_categories(column):
     [
         pd.Series(pd.to_datetime(["2020-01-31", None])),
         pd.Series([pd.Timestamp("2020-01-31").date()], dtype=object),
-        pd.Series([pd.Timedelta(days=3)]),
         pd.Series(pd.period_range("2020-01", periods=2, freq="M")),
         pd.Series(["2020-01-31", None, "2021-12-01"]),
         pd.Series(["2020/1/31"]),
@@ -168,14 +184,15 @@ def test_categories(column):
         pd.Series(pd.to_datetime(["2020-01-31"])).astype("category"),
     ],
 )
-def test_dates_are_refused_with_advice(column):
-    with pytest.raises(FedcsoError, match=r"column 'admitted' holds dates or times such as '.*'; turn them into"):
-        kind(column.rename("admitted"))
+def test_dates(column):
+    assert kind(column) == "dates"
 
 
-@pytest.mark.parametrize("column", [[[1, 2], [3]], [{"a": 1}, None], [1j, 2j], [b"a", b"b"]])
+@pytest.mark.parametrize(
+    "column", [[[1, 2], [3]], [{"a": 1}, None], [1j, 2j], [b"a", b"b"], [pd.Timedelta(days=3)], [datetime.time(12, 30)]]
+)
 def test_other_things_are_refused(column):
-    with pytest.raises(FedcsoError, match=r"column 'odd' holds .* it must be numbers, text or truth values"):
+    with pytest.raises(FedcsoError, match=r"column 'odd' holds .* it must be numbers, text, truth .* --drop odd"):
         kind(pd.Series(column, name="odd", dtype=object))
 
 

@@ -251,8 +251,8 @@ def test_a_name_that_is_none_is_refused_with_the_nearest(name):
 
 
 def test_ones_own_table_needs_a_label(written):
-    with pytest.raises(InvalidValue, match="label = '' must be the name of a column"):
-        load_sites(written())
+    with pytest.raises(FedcsoError, match=r"--label is missing: name the column of .* \(it has income, bank, fraud\)"):
+        load_sites(written(), site="bank")
 
 
 @pytest.mark.parametrize("positive", ["five", "1;2", "1.5"])

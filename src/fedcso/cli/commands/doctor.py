@@ -17,7 +17,14 @@ from fedcso.runs.folder import environment
 
 HELP = "versions, threads, device, data found"
 
-EXTRAS = {"flower": ["flwr"], "parquet": ["pyarrow"], "sweep": ["optuna"], "track": ["tensorboard", "mlflow", "wandb"]}
+EXTRAS = {
+    "flower": ["flwr"],
+    "parquet": ["pyarrow"],
+    "excel": ["openpyxl"],
+    "images": ["PIL"],
+    "sweep": ["optuna"],
+    "track": ["tensorboard", "mlflow", "wandb"],
+}
 
 
 def main(arguments: list[str]) -> int:

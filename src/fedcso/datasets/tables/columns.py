@@ -1,74 +1,132 @@
-"""What a column of a user's table holds: numbers or categories; whatever is neither is refused by name."""
+"""What a column of a user's table holds: numbers, categories or dates; whatever else it holds is refused by name."""
 
 import math
-import re
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from fedcso.core.errors import FedcsoError
+from fedcso.datasets.tables.dates import are_dates, dates
 
-NUMBERS, CATEGORIES = "numbers", "categories"
+Value = TypeVar("Value")
+
+NUMBERS, CATEGORIES, DATES = "numbers", "categories", "dates"
 
 KINDS = {
-    **dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal", "empty"), NUMBERS),
-    **dict.fromkeys(("string", "boolean", "categorical", "mixed-integer", "mixed"), CATEGORIES),
-    **dict.fromkeys(("datetime64", "datetime", "date", "timedelta64", "timedelta", "time", "period"), "dates"),
+    **dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty"), NUMBERS),
+    **dict.fromkeys(("string", "categorical", "mixed-integer", "mixed"), CATEGORIES),
+    **dict.fromkeys(("datetime64", "datetime", "date", "period"), DATES),
 }
 """What the words of `pandas.api.types.infer_dtype` mean here; `mixed` is also its word for lists and the like."""
 
-DATE = re.compile(r"(\d{4}([-/.])\d{1,2}\2\d{1,2}|\d{1,2}([-/.])\d{1,2}\3\d{2,4})([T ].*)?")
+LETTERS = ({"n": 0, "y": 1}, {"f": 0, "t": 1})
+"""Letters for no and yes, of which a column has one pair at most, because f may be something else beside n and y."""
+
+MEANING = {"0": 0, "1": 1, "no": 0, "yes": 1, "false": 0, "true": 1}
+"""Words for no and yes, which can stand beside each other: sites may have different ones."""
+
 LARGEST = 1e30
 """A number beyond this is a mistake, and would become infinite in what follows."""
 
 
 def kind(column: pd.Series) -> str:
-    """NUMBERS or CATEGORIES (text, truth values, pandas' categories); missing values don't matter."""
+    """Return what a column holds, whatever is missing; words for yes and no are numbers, 0 and 1."""
     inferred = pd.api.types.infer_dtype(column, skipna=True)
-    given = column.dropna()
     found = KINDS.get(inferred)
+    given = column.dropna()
     if found is None or (inferred == "mixed" and not all(map(pd.api.types.is_scalar, given))):
-        raise FedcsoError(f"column {column.name!r} holds {inferred} values; it must be numbers, text or truth values")
-    if found == CATEGORIES:
-        names = set(texts(given)) - {None}
-        found = "dates" if names and all(DATE.fullmatch(str(name)) for name in names) else found
-    if found == "dates":
-        advice = "turn them into numbers, such as days since some day, or leave the column out"
-        raise FedcsoError(f"column {column.name!r} holds dates or times such as {str(given.iloc[0])!r}; {advice}")
-    return found
+        raise FedcsoError(
+            f"column {column.name!r} holds {inferred} values; it must be numbers, text, truth values or dates: "
+            f"leave it out with --drop {column.name}"
+        )
+    if found != CATEGORIES:
+        return found
+    names = {name for value in pd.unique(given) if (name := text(value)) is not None}
+    if not names:
+        return CATEGORIES
+    if truth(names):
+        return NUMBERS
+    return DATES if are_dates(names) else CATEGORIES
+
+
+def truth(names: Iterable[str]) -> dict[str, int]:
+    """Return which of these names mean 0 and 1; nothing if one of them means something else."""
+    lower = {name: name.lower() for name in names}
+    for letters in LETTERS:
+        if set(lower.values()) <= (known := MEANING | letters).keys():
+            return {name: known[word] for name, word in lower.items()}
+    return {}
 
 
 def numbers(column: pd.Series, where: str = "") -> np.ndarray:
-    """The column as float64, NaN where a value is missing; `where` says in messages what the rows are rows of."""
-    given = column.notna().to_numpy()
+    """Return the column as float64, NaN where a value is missing; `where` says in messages where the rows are from."""
+    given = ~missing(column)
     values = np.full(len(column), np.nan)
     if column.dtype.kind in "biuf":
         values[given] = column.to_numpy(dtype=np.float64, na_value=np.nan)[given]
     else:
-        values[given] = [_number(value) for value in column[given].astype(object)]
+        values[given] = _each(_number, column[given])
     wrong = np.flatnonzero(given & ~(np.abs(values) <= LARGEST))
     if len(wrong):
-        value, must = column.iloc[wrong[0]], f"it must be a number, finite and not beyond {LARGEST:g}"
-        raise FedcsoError(f"column {column.name!r} holds {str(value)!r} in row {wrong[0] + 1}{where}; {must}")
+        raise FedcsoError(
+            f"column {column.name!r} holds {str(column.iloc[wrong[0]])!r} in row {wrong[0] + 1}{where}; it must be a "
+            f"number, finite and not beyond {LARGEST:g}: correct it, or leave the column out with --drop {column.name}"
+        )
     return values
 
 
+def check(column: pd.Series, where: str) -> None:
+    """Raise if a value is not what its column holds; `where` says where the rows are from."""
+    found = kind(column)
+    if found == NUMBERS:
+        numbers(column, where)
+    elif found == DATES:
+        dates(column, where=where)
+
+
 def _number(value: Any) -> float:
+    if isinstance(value, str) and (meaning := truth([value.strip()])):
+        return next(iter(meaning.values()))
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         return math.nan
 
 
+def missing(column: pd.Series) -> np.ndarray:
+    """Return where a value is missing, or is a blank text."""
+    gone: np.ndarray = column.isna().to_numpy()
+    if column.dtype.kind in "biufmM":
+        return gone
+    if isinstance(column.dtype, pd.StringDtype):
+        blank = (column.str.strip() == "").to_numpy(dtype=bool, na_value=False)
+    else:
+        blank = np.array([isinstance(value, str) and not value.strip() for value in column], dtype=bool)
+    return np.asarray(gone | blank)
+
+
 def texts(column: pd.Series) -> list[str | None]:
-    """The column as text, None where a value is missing or blank."""
-    missing = column.isna()
-    return [None if gone else text(value) for value, gone in zip(column.astype(object), missing, strict=True)]
+    """Return the column as text, None where a value is missing or blank."""
+    names: list[str | None] = [None] * len(column)
+    given = np.flatnonzero(column.notna())
+    for place, name in zip(given, _each(text, column.iloc[given]), strict=True):
+        names[place] = name
+    return names
+
+
+def _each(function: Callable[[Any], Value], column: pd.Series) -> list[Value]:
+    """Return what a function makes of each value; of text, which often has few different values, of those alone."""
+    if not isinstance(column.dtype, pd.StringDtype):
+        return [function(value) for value in column.astype(object)]
+    codes, different = pd.factorize(column)
+    made = [function(value) for value in different]
+    return [made[code] for code in codes]
 
 
 def text(value: Any) -> str | None:
-    """A value's name: the same for 1 and 1.0, and without blanks around it; None if nothing is left."""
+    """Return a value's name: the same for 1 and 1.0, and without blanks around it; None if nothing is left."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value).strip() or None

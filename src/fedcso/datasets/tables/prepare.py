@@ -1,14 +1,15 @@
 """A table's columns as numbers for a network, by what the training rows hold; for new rows, too.
 
-Each column becomes one or several: its numbers standardised, a 0/1 column for "is missing", or a 0/1 column for
-each category. What that takes (medians, means, categories) is a `Preparation`, which can be kept as JSON.
+Each column becomes one or several: its numbers standardised (of a date its year, month and so on), a 0/1 column for
+"is missing", or a 0/1 column for each category. What that takes (medians, means, categories) is a `Preparation`, which
+can be kept as JSON.
 """
 
 import dataclasses
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,9 @@ import pandas as pd
 import torch
 
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
-from fedcso.datasets.tables.columns import NUMBERS, numbers, texts
+from fedcso.datasets.tables.columns import CATEGORIES, DATES, NUMBERS, missing, numbers, texts
+from fedcso.datasets.tables.dates import PARTS, ambiguous, dates, day_first, part_of
+from fedcso.datasets.tables.identifiers import identifies, may_identify
 
 MOST_CATEGORIES = 50
 OTHER = "other"
@@ -51,10 +54,44 @@ class Numeric:
 
     def encode(self, column: pd.Series) -> np.ndarray:
         """Standardised numbers."""
-        values = numbers(column)
+        return self.standardise(numbers(column))
+
+    def standardise(self, values: np.ndarray) -> np.ndarray:
+        """One column, of numbers some of which may be missing."""
         filled = np.where(np.isnan(values), self.median, values)
         with np.errstate(over="ignore"):  # an infinite quotient, too, ends at the furthest
             return np.clip((filled - self.mean) / self.std, -FURTHEST, FURTHEST)[:, None]
+
+
+@dataclass(frozen=True)
+class DatePart:
+    """One number of a date, such as its month, standardised as other numbers are."""
+
+    name: str
+    part: str
+    """One of `PARTS`."""
+    day_first: bool
+    """How a date such as 3/4/2020 is read if no other date of the rows tells."""
+    median: float
+    mean: float
+    std: float
+
+    def __post_init__(self) -> None:
+        if self.part not in PARTS:
+            raise UnknownName("part of a date", self.part, PARTS)
+        self._numeric()
+
+    @property
+    def names(self) -> list[str]:
+        """One column that says which part it is."""
+        return [f"{self.name} {self.part}"]
+
+    def encode(self, column: pd.Series) -> np.ndarray:
+        """Standardised numbers."""
+        return self._numeric().standardise(part_of(dates(column, self.day_first), self.part))
+
+    def _numeric(self) -> Numeric:
+        return Numeric(self.names[0], self.median, self.mean, self.std)
 
 
 @dataclass(frozen=True)
@@ -70,7 +107,7 @@ class Missing:
 
     def encode(self, column: pd.Series) -> np.ndarray:
         """Zeros and ones."""
-        return column.isna().to_numpy(dtype=np.float64)[:, None]
+        return missing(column).astype(np.float64)[:, None]
 
 
 @dataclass(frozen=True)
@@ -93,8 +130,8 @@ class Categorical:
         return np.eye(other + 2)[[places.get(value, other) for value in texts(column)]]
 
 
-Encoder = Numeric | Missing | Categorical
-ENCODERS: dict[str, type[Encoder]] = {encoder.__name__: encoder for encoder in (Numeric, Missing, Categorical)}
+Encoder = Numeric | DatePart | Missing | Categorical
+ENCODERS: dict[str, type[Encoder]] = {kind.__name__: kind for kind in (Numeric, DatePart, Missing, Categorical)}
 
 
 @dataclass(frozen=True)
@@ -115,8 +152,13 @@ class Preparation:
                 raise UnknownName("column", encoder.name, map(str, frame.columns))
         if not frame.columns.is_unique:
             raise FedcsoError(f"two columns are called {frame.columns[frame.columns.duplicated()][0]!r}")
-        encoded = [encoder.encode(frame[encoder.name]) for encoder in self.encoders]
-        return torch.from_numpy(np.concatenate(encoded, axis=1).astype(np.float32))
+        encoded = np.empty((len(frame), len(self.names)), dtype=np.float32)
+        place = 0
+        for encoder in self.encoders:  # one after the other: a float64 copy of all columns would take much memory
+            width = len(encoder.names)
+            encoded[:, place : place + width] = encoder.encode(frame[encoder.name])
+            place += width
+        return torch.from_numpy(encoded)
 
     def to_json(self) -> str:
         """To be kept beside a model; `from_json` gives the same again, to the bit."""
@@ -138,12 +180,24 @@ def _encoder(fields: dict[str, Any]) -> Encoder:
     return ENCODERS[fields.pop("encoder")](**fields)
 
 
-def prepare(train: pd.DataFrame, kinds: Mapping[str, str]) -> tuple[Preparation, list[str]]:
-    """The preparation for these training rows, and notes on what was left out or looks odd."""
+def prepare(
+    train: pd.DataFrame, kinds: Mapping[str, str], sites: np.ndarray | None = None, keep: Collection[str] = ()
+) -> tuple[Preparation, list[str]]:
+    """Return the preparation for these training rows, and notes on what was left out or looks odd.
+
+    `sites` has the number of each row's site. Identifiers are left out, but for columns in `keep`.
+    """
+    places = np.zeros(len(train), dtype=np.int64) if sites is None else sites
     encoders: list[Encoder] = []
     notes: list[str] = []
     for name in train.columns:
-        found, said = (_numeric if kinds[name] == NUMBERS else _categorical)(train[name])
+        column, kind = train[name], kinds[name]
+        if name not in keep and identifies(column, kind, places):
+            notes.append(f"{name}: left out, because it looks like an identifier; --columns keeps the columns it names")
+            continue
+        found, said = LEARN[kind](column)
+        if found and name not in keep and may_identify(column, kind):
+            said.append(f"whole numbers that are all different; leave it out with --drop {name} if it identifies rows")
         encoders += found
         notes += [f"{name}: {note}" for note in said]
     if not encoders:
@@ -151,30 +205,52 @@ def prepare(train: pd.DataFrame, kinds: Mapping[str, str]) -> tuple[Preparation,
     return Preparation(tuple(encoders)), notes
 
 
-def _numeric(column: pd.Series) -> tuple[list[Encoder], list[str]]:
+Learnt = tuple[list[Encoder], list[str]]
+"""The encoders of a column, and notes on it."""
+
+
+def _numeric(column: pd.Series) -> Learnt:
     values, name = numbers(column), str(column.name)
     given = values[~np.isnan(values)]
     if not len(given):
         return [], ["left out, the training rows have no value"]
-    missing: list[Encoder] = [Missing(name)] if len(given) < len(values) else []
-    median = float(np.median(given))
-    filled = np.where(np.isnan(values), median, values)
+    gaps: list[Encoder] = [Missing(name)] if len(given) < len(values) else []
+    found = _standardised(name, values)
+    if found is None:
+        return gaps, [f"always {np.median(given):g}, left out" + (" but for whether it is missing" if gaps else "")]
+    return [found, *gaps], []
+
+
+def _standardised(name: str, values: np.ndarray) -> Numeric | None:
+    """Return how to standardise numbers, or None if they are all the same."""
+    gone = np.isnan(values)
+    median = float(np.median(values[~gone]))
+    filled = np.where(gone, median, values)
     mean, std = float(filled.mean()), float(filled.std())
-    if std <= max(STEADY * np.abs(filled).max(), TINY):
-        return missing, [f"always {median:g}, left out" + (" but for whether it is missing" if missing else "")]
-    numbered = len(given) == len(np.unique(given)) > MOST_CATEGORIES and (given == given.round()).all()
-    odd = ["whole numbers that are all different; leave it out if it only numbers the rows"] if numbered else []
-    return [Numeric(name, median, mean, std), *missing], odd
+    return Numeric(name, median, mean, std) if std > max(STEADY * np.abs(filled).max(), TINY) else None
 
 
-def _categorical(column: pd.Series) -> tuple[list[Encoder], list[str]]:
+def _dates(column: pd.Series) -> Learnt:
+    known, name = day_first(column), str(column.name)
+    by_day = True if known is None else known
+    read = dates(column, by_day)
+    if np.isnat(read).all():
+        return [], ["left out, the training rows have no value"]
+    encoders: list[Encoder] = []
+    for part in PARTS:
+        if found := _standardised(name, part_of(read, part)):
+            encoders.append(DatePart(name, part, by_day, found.median, found.mean, found.std))
+    gaps: list[Encoder] = [Missing(name)] if np.isnat(read).any() else []
+    notes = ["dates such as 3/4/2020 are read with the day first"] if ambiguous(column) else []
+    return [*encoders, *gaps], notes if encoders else ["always the same date, left out"]
+
+
+def _categorical(column: pd.Series) -> Learnt:
     values = texts(column)
     given = [value for value in values if value is not None]
     counts = Counter(given)
     if not given:
         return [], ["left out, the training rows have no value"]
-    if len(counts) == len(given) > 2:
-        return [], ["left out, all its values are different, as those of an identifier"]
     if len(counts) == 1 and len(given) == len(values):
         return [], [f"always {given[0]!r}, left out"]
     notes = []
@@ -186,6 +262,10 @@ def _categorical(column: pd.Series) -> tuple[list[Encoder], list[str]]:
     if len(ranked) > MOST_CATEGORIES:
         notes.append(f"of {len(counts)} categories the {MOST_CATEGORIES} most frequent are kept, the rest is {OTHER!r}")
     return [Categorical(str(column.name), tuple(sorted(ranked[:MOST_CATEGORIES])))], notes
+
+
+LEARN = {NUMBERS: _numeric, DATES: _dates, CATEGORIES: _categorical}
+"""What is learnt of a column, by its kind."""
 
 
 def _is_number(value: str) -> bool:

@@ -1,193 +1,187 @@
-"""The rows of a user's table, from files: CSV, Parquet or NPZ, all sites in one or one file a site."""
+"""The rows of a user's table, from files: all sites in one, or one file for each site."""
 
-import glob
-import warnings
-import zipfile
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
 
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
-from fedcso.datasets.tables.columns import NUMBERS, kind, numbers, texts
-
-UNREADABLE = (
-    OSError,
-    EOFError,
-    LookupError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    zlib.error,
-    zipfile.BadZipFile,
-    pd.errors.ParserError,
-    pd.errors.ParserWarning,
-)
-"""How files turn out not to be what their names say."""
+from fedcso.datasets.tables import pictures
+from fedcso.datasets.tables.columns import check, texts
+from fedcso.datasets.tables.files import listed, site_of, table_files
+from fedcso.datasets.tables.formats import Sheet, read_sheet
+from fedcso.datasets.tables.roles import Roles, in_common
 
 
-class Rows(NamedTuple):
+class TableRows(NamedTuple):
     """What is known of each row, in the same order: what to learn from, its label and its site."""
 
     features: pd.DataFrame
     labels: list[str]
     sites: list[str]
     notes: list[str]
+    pictures: torch.Tensor | None = None
+    """Bytes (rows, channels, height, width) to learn from instead of columns; there are no features then."""
 
 
-def read(path: str | Path | Sequence[str | Path], label: str, site: str | None) -> Rows:
-    """All rows of a file, a folder, a glob or a list of files; without a column `site`, each file is a site."""
-    found = files(path)
-    if site is None and len(found) == 1:
-        raise InvalidValue("site", None, f"the column of {found[0]} that names each row's site, or give a file a site")
-    if site == label:
-        raise InvalidValue("site", site, "another column than the label")
-    names = [_site_of(file) for file in found]
-    if site is None and len(set(names)) < len(names):
+def read(path: str | Path | Sequence[str | Path], roles: Roles) -> TableRows:
+    """Read all rows of a file, a folder, a pattern or a list of files; without a site column each file is a site."""
+    found, notes = table_files(path)
+    if not roles.site and len(found) == 1:
+        raise FedcsoError(
+            f"--site is missing: name the column of {found[0]} that says where each row belongs, or give a folder with "
+            "one file for each site"
+        )
+    names = [site_of(file) for file in found]
+    if not roles.site and len(set(names)) < len(names):
         twice = max(names, key=names.count)
-        raise InvalidValue("path", str(path), f"files of different names, but two are called {twice!r}")
-    parts = [_rows(file, label, site) for file in found]
-    first = parts[0].features.columns
-    for file, part in zip(found, parts, strict=True):
-        differing = sorted(set(first) ^ set(part.features.columns))
-        if differing:
-            raise FedcsoError(f"{found[0]} and {file} must have the same columns; only one has {differing[0]!r}")
-    # Column by column: pandas 2 has doubts where all columns are joined at once and one is empty at some site.
-    joined = {name: pd.concat([part.features[name] for part in parts], ignore_index=True) for name in first}
-    return Rows(
-        pd.DataFrame(joined),
+        raise InvalidValue("data", str(path), f"files of different names, but two are called {twice!r}")
+    known: dict[str, None] = {}
+    parts = []
+    for file in found:
+        part, columns = _rows(file, roles)
+        parts.append(part)
+        known |= dict.fromkeys(columns)
+    roles.require_known(known)
+    features, remarks = _joined(found, [part.features for part in parts])
+    rows = TableRows(
+        features,
         [value for part in parts for value in part.labels],
         [value for part in parts for value in part.sites],
-        list(dict.fromkeys(note for part in parts for note in part.notes)),
+        list(dict.fromkeys([*notes, *(note for part in parts for note in part.notes), *remarks])),
+        _joined_pictures(found, [part.pictures for part in parts]),
     )
+    return _with_inputs(rows, f"{path}", known, roles)
 
 
-def read_one(path: str, label: str) -> Rows:
-    """All rows of the one file that a site has."""
-    found = files(path)
+def read_one(path: str, roles: Roles) -> TableRows:
+    """Read all rows of the one file that a site has; a column that it lacks and others may have is only noted."""
+    found, _ = table_files(path)
     if len(found) != 1:
         raise InvalidValue("data", path, f"one file, not {len(found)}")
-    return _rows(found[0], label, None)
+    rows, known = _rows(found[0], roles)
+    lacking = [name for name in (*roles.drop, *roles.columns) if name not in known]
+    notes = rows.notes + [f"{name}: there is no such column here" for name in lacking]
+    return _with_inputs(rows._replace(notes=notes), path, known, roles)
 
 
-def files(path: str | Path | Sequence[str | Path]) -> list[Path]:
-    """The files that are meant, in the order of their names."""
-    if isinstance(path, str | Path):
-        place = Path(path).expanduser()
-        if place.is_dir() and str(path):
-            found = [file for file in sorted(place.iterdir()) if file.is_file() and _ending(file)]
-        else:
-            found = [Path(name) for name in sorted(glob.glob(str(place))) if Path(name).is_file()]
-            found = [place] if place.is_file() else found
-    else:
-        found = [Path(name).expanduser() for name in path]
-    if not found:
-        raise InvalidValue("path", str(path), f"a file, folder or pattern, and files must end in {_endings()}")
-    for file in found:
-        if not _ending(file):
-            raise InvalidValue("path", str(file), f"a file that ends in {_endings()}")
-    return found
+def read_table(path: str | Path) -> pd.DataFrame:
+    """Return the table in one file as it is read for training: new rows for `Preparation.apply`."""
+    found, _ = table_files(path)
+    if len(found) != 1:
+        raise InvalidValue("path", str(path), f"one file, not {len(found)}")
+    return read_sheet(found[0]).frame
 
 
-def _ending(file: Path) -> str | None:
-    return next((ending for ending in READERS if file.name.lower().endswith(ending)), None)
+def _with_inputs(rows: TableRows, path: str, columns: Iterable[str], roles: Roles) -> TableRows:
+    """Return the rows; raise if there is nothing to learn from in them."""
+    if rows.pictures is None and not len(rows.features.columns):
+        others = [name for name in columns if name not in (roles.label, roles.site)]
+        chosen = " by --drop or --columns" if roles.drop or roles.columns else ""
+        why = f"; left out{chosen}: {listed(others)}" if others else " besides the label and the site"
+        raise FedcsoError(f"{path} has no columns to learn from{why}")
+    return rows
 
 
-def _endings() -> str:
-    return ", ".join(READERS)
+def _joined(files: Sequence[Path], tables: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, list[str]]:
+    """Return the rows of all tables below each other, and notes on columns that not all of them have."""
+    if len(tables) == 1:
+        return tables[0].reset_index(drop=True), []
+    kept, notes = in_common([(file.name, table.columns) for file, table in zip(files, tables, strict=True)])
+    # Column by column: pandas 2 has doubts where all columns are joined at once and one is empty at some site.
+    columns = {
+        name: pd.concat(
+            [table[name] if name in table else pd.Series(np.nan, index=table.index) for table in tables],
+            ignore_index=True,
+        )
+        for name in kept
+    }
+    return pd.DataFrame(columns), notes
 
 
-def _site_of(file: Path) -> str:
-    return file.name[: -len(_ending(file) or "")]
+def _joined_pictures(files: Sequence[Path], parts: Sequence[torch.Tensor | None]) -> torch.Tensor | None:
+    """Return the pictures of all files; raise unless all or none have pictures, of one shape."""
+    shapes = [None if part is None else tuple(part.shape[1:]) for part in parts]
+    for file, shape in zip(files, shapes, strict=True):
+        if shape != shapes[0]:
+            said = ["columns" if s is None else f"pictures of {'×'.join(map(str, s))}" for s in (shapes[0], shape)]
+            raise FedcsoError(f"{files[0]} has {said[0]}, and {file} has {said[1]}; all sites must have the same")
+    return None if shapes[0] is None else torch.cat([part for part in parts if part is not None])
 
 
-def _rows(file: Path, label: str, site: str | None) -> Rows:
-    """The rows of one file, which are checked here because here it is known which row of which file is wrong."""
-    if not file.is_file():
-        raise FedcsoError(f"there is no file {file}")
-    try:
-        frame = READERS[str(_ending(file))](file)
-    except ImportError as error:
-        raise FedcsoError(f"reading {file} needs pyarrow: pip install 'fedcso[parquet]'") from error
-    except pd.errors.EmptyDataError as error:
-        raise FedcsoError(f"{file} is empty") from error
-    except UnicodeDecodeError as error:
-        raise FedcsoError(f"{file} is not text in UTF-8 ({error}); save it as CSV UTF-8") from error
-    except UNREADABLE as error:
-        raise FedcsoError(f"{file} can't be read ({error})") from error
-    frame.columns = pd.Index([str(name).strip() for name in frame.columns])
-    names = list(frame.columns)
-    if len(names) == 1 and (";" in names[0] or "\t" in names[0]):
-        raise FedcsoError(f"{file} has only one column, {names[0]!r}; separate columns by commas")
-    repeated = [name for name in frame.columns[frame.columns.duplicated()] if name]
-    if repeated:
-        raise FedcsoError(f"{file} has two columns called {repeated[0]!r}; give each a name of its own")
-    if not len(frame):
-        raise FedcsoError(f"{file} has no rows")
-    labels = _complete(frame, label, file)
-    sites = [_site_of(file)] * len(frame) if site is None else _complete(frame, site, file)
-    features = frame.drop(columns=[name for name in names if name in (label, site, "")])
-    if not len(features.columns):
-        raise FedcsoError(f"{file} has no columns to learn from besides the label and the site")
-    for name in features.columns:
-        if kind(features[name]) == NUMBERS:
-            numbers(features[name], f" of {file}")
-    unnamed = ["a column without a name was left out"] if "" in names else []
-    return Rows(features, labels, sites, unnamed)
+def _rows(file: Path, roles: Roles) -> tuple[TableRows, list[str]]:
+    """Read one file, and return the names of all its columns too.
+
+    It is checked here, where it is known which row of which file is wrong.
+    """
+    sheet = read_sheet(file, [name for name in (roles.label, roles.site) if name])
+    frame = sheet.frame
+    if not roles.label:
+        names = ", ".join(frame.columns)
+        raise FedcsoError(f"--label is missing: name the column of {file} that holds the labels (it has {names})")
+    labels = texts(_column(frame, roles.label, file))
+    labelled = np.array([value is not None for value in labels])
+    if not labelled.any():
+        raise FedcsoError(f"column {roles.label!r} of {file} has no value in any row")
+    sites = _sites(frame, roles.site, file) if roles.site else [site_of(file)] * len(frame)
+    features, seen, notes = (_pictures if _has_pictures(sheet, roles) else _features)(sheet, roles, labelled, file)
+    if not labelled.all():
+        notes.append(f"{file.name}: rows without a label in column {roles.label!r} are left out: {(~labelled).sum()}")
+    known = [(label, site) for label, site in zip(labels, sites, strict=True) if label is not None]
+    rows = TableRows(features, [label for label, _ in known], [site for _, site in known], sheet.notes + notes, seen)
+    return rows, list(frame.columns)
 
 
-def _complete(frame: pd.DataFrame, name: str, file: Path) -> list[str]:
-    """A column as text; without it, or with a gap in it, nothing can be done."""
+def _column(frame: pd.DataFrame, name: str, file: Path) -> pd.Series:
     if name not in frame.columns:
-        raise UnknownName("column", name, [column for column in frame.columns if column])
-    values = []
-    for row, value in enumerate(texts(frame[name]), start=1):
+        raise UnknownName(f"column of {file.name}", name, frame.columns)
+    return frame[name]
+
+
+def _sites(frame: pd.DataFrame, name: str, file: Path) -> list[str]:
+    """Return the site of each row; without it nothing can be done."""
+    sites = []
+    for row, value in enumerate(texts(_column(frame, name, file)), start=1):
         if value is None:
             raise FedcsoError(f"column {name!r} has no value in row {row} of {file}; fill it in, or remove the row")
-        values.append(value)
-    return values
+        sites.append(value)
+    return sites
 
 
-def _csv(file: Path) -> pd.DataFrame:
-    """Names are read apart, because pandas renames those that occur twice."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)  # a row is longer than the header
-        names = pd.read_csv(
-            file, header=None, nrows=1, dtype=str, keep_default_na=False, encoding="utf-8-sig", skipinitialspace=True
-        )
-        frame = pd.read_csv(file, encoding="utf-8-sig", skipinitialspace=True, low_memory=False, index_col=False)
-    frame.columns = pd.Index(names.iloc[0])
-    return frame
+ColumnsOrPictures = tuple[pd.DataFrame, torch.Tensor | None, list[str]]
+"""What to learn from, and notes."""
 
 
-def _parquet(file: Path) -> pd.DataFrame:
-    return pd.read_parquet(file, engine="pyarrow", partitioning=None).reset_index(drop=True)
+def _features(sheet: Sheet, roles: Roles, labelled: np.ndarray, file: Path) -> ColumnsOrPictures:
+    """Return the columns to learn from, in the rows that have a label."""
+    names = roles.features(sheet.frame.columns)
+    for name in names:
+        check(sheet.frame[name], f" of {file}")
+    return sheet.frame.loc[labelled, names], None, []
 
 
-def _npz(file: Path) -> pd.DataFrame:
-    """An array of one axis is a column, one of two axes several: X becomes X0, X1, …"""
-    columns: dict[str, np.ndarray] = {}
-    with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-        for name, array in arrays.items():
-            if array.ndim not in (1, 2) or array.dtype.kind not in "biufUmM":
-                shape = "×".join(map(str, array.shape))
-                raise ValueError(f"{name} is {array.dtype} of shape {shape}, not numbers or text with 1 or 2 axes")
-            native = array.astype(array.dtype.newbyteorder("="))
-            parts = {name: native} if native.ndim == 1 else {f"{name}{n}": part for n, part in enumerate(native.T)}
-            if columns.keys() & parts.keys():
-                raise ValueError(f"{name} gives columns of the same name as another array")
-            columns |= parts
-    if len({len(column) for column in columns.values()}) > 1:
-        raise ValueError("its arrays have different lengths")
-    return pd.DataFrame(columns)
+def _pictures(sheet: Sheet, roles: Roles, labelled: np.ndarray, file: Path) -> ColumnsOrPictures:
+    """Return the pictures to learn from, in the rows that have a label."""
+    names = roles.features(sheet.frame.columns)
+    paths = _picture_columns(sheet, roles)
+    if len(paths) > 1:
+        raise FedcsoError(f"columns {listed(paths)} of {file} name pictures; choose one of them with --columns")
+    if sheet.pictures is not None:
+        seen, notes = pictures.from_array(sheet.pictures[labelled], file)
+    else:
+        seen, notes = pictures.from_files(sheet.frame.loc[labelled, paths[0]], file), []
+    others = [name for name in names if name not in paths]
+    notes += [f"{file.name}: columns beside the pictures are left out ({listed(others)})"] if others else []
+    return sheet.frame.loc[labelled, []], seen, notes
 
 
-READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
-    ".csv": _csv,
-    ".csv.gz": _csv,
-    ".parquet": _parquet,
-    ".npz": _npz,
-}
+def _has_pictures(sheet: Sheet, roles: Roles) -> bool:
+    return sheet.pictures is not None or bool(_picture_columns(sheet, roles))
+
+
+def _picture_columns(sheet: Sheet, roles: Roles) -> list[str]:
+    names = roles.features(sheet.frame.columns)
+    return [name for name in names if pictures.names_pictures(sheet.frame[name])]

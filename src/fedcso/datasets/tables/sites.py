@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from fedcso.core.errors import InvalidValue, UnknownName, require, require_count
+from fedcso.core.errors import InvalidValue, UnknownName, require_count
 from fedcso.datasets import DATASETS, IMAGES, load, load_images
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.imbalance import binarise, thin_positives
@@ -50,11 +50,13 @@ def load_sites(
     moved: int = 0,
     data_seed: int = 0,
     agreement: str = "",
+    drop: str = "",
+    columns: str = "",
 ) -> Sites:
     """Sites with rare positives.
 
     Args:
-        data: a name (see: fedcso list datasets), your own .csv, .parquet or .npz file, or a folder of such files
+        data: a name (see: fedcso list datasets), your own .csv, .xlsx, .parquet or .npz file, or a folder of such files
         label: of your own data, the column that says which rows are positive
         site: of your own data, the column that says where a row belongs; without it every file is a site
         positive: the labels that count as positive, separated by commas; 5,6,7,8,9 where there are ten classes
@@ -62,28 +64,34 @@ def load_sites(
         alpha: built-in data, Dirichlet concentration of the classes per site; small is unlike, 0 means alike (IID)
         classes: built-in data, how many of the classes each site has, if not all (a pathological split)
         removed: built-in data, the share of the training positives that is left out
-        mirrored: pictures, train also on what is seen of them in a mirror
-        moved: pictures, train also on them moved by up to so many pixels
+        mirrored: pictures, train also on them mirrored
+        moved: pictures, train also on them moved by up to this many pixels
         data_seed: decides the splits and who holds what
         agreement: in a federation of real sites, the file with what they agreed on; data is then one site's own table
+        drop: of your own data, columns to leave out, separated by commas
+        columns: of your own data, the only columns to learn from, separated by commas
     """
     require_count("moved", moved, least=0)
-    for name, value in (("mirrored", mirrored), ("moved", moved)):
-        if value and data not in IMAGES:
-            raise InvalidValue(name, value, f"left out for data other than pictures ({', '.join(IMAGES)})")
     if agreement:
         from fedcso.datasets.tables.agree import agreed_sites
 
-        return agreed_sites(data, label, positive, agreement, data_seed)
-    if data in DATASETS or data in IMAGES:
+        sites = agreed_sites(data, label, positive, agreement, data_seed, drop, columns)
+    elif data in DATASETS or data in IMAGES:
         sites = _built_in(data, positive, clients, alpha, classes, removed, data_seed)
-        return sites._replace(variation=Variation(mirrored, moved))
+    else:
+        sites = _own_table(data, label, site, positive, drop, columns, data_seed)
+    for name, value in (("mirrored", mirrored), ("moved", moved)):
+        if value and len(sites.train[0].inputs.shape) != 4:
+            raise InvalidValue(name, value, f"left out for data other than pictures ({', '.join(IMAGES)} or your own)")
+    return sites._replace(variation=Variation(mirrored, moved))
+
+
+def _own_table(data: str, label: str, site: str, positive: str, drop: str, columns: str, seed: int) -> Sites:
     if not Path(data).suffix and not Path(data).exists():
         raise UnknownName("data", data, [*DATASETS, *IMAGES, "FILE.csv", "FILE.parquet", "FILE.npz", "FOLDER"])
-    require("label", label, bool, "the name of a column, which your own data need")
     from fedcso.datasets.tables.table import load_table
 
-    table = load_table(data, label, site or None, positive or None, data_seed)
+    table = load_table(data, label, site or None, positive or None, seed, drop, columns)
     return Sites(table.sites, table.train, table.validation, table.test, table.notes, table.preparation)
 
 

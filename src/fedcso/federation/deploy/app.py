@@ -1,16 +1,18 @@
 """Write a Flower app into a folder: the code that sites run, its settings, and instructions for all participants."""
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from fedcso.core import atomic
 from fedcso.core.errors import FedcsoError
 from fedcso.federation.options import Federation
-from fedcso.runs.config import RunConfig
+from fedcso.runs.config import OWN_OPTIONS, RunConfig
 from fedcso.runs.methods import MethodSpec
 
 PACKAGE = "federated"
@@ -37,6 +39,7 @@ def write_app(folder: Path, config: RunConfig, federation: Federation) -> None:
     config = replace(
         config,
         problem=_brought_along(config.problem, "own_problem", package),
+        problem_options=_options_brought_along(config.problem_options, package),
         methods=tuple(_method_brought_along(method, n, package) for n, method in enumerate(config.methods)),
         out=str(folder.resolve() / "runs"),
     )
@@ -66,6 +69,11 @@ def _brought_along(name: str, file: str, package: Path) -> str:
         return name
     shutil.copy(where, package / f"{file}.py")
     return f"{file}.py:{attribute}"
+
+
+def _options_brought_along(options: Mapping[str, Any], package: Path) -> dict[str, Any]:
+    own = {name: _brought_along(options[name], f"own_{name}", package) for name in OWN_OPTIONS if name in options}
+    return dict(options) | own
 
 
 def _method_brought_along(method: MethodSpec, number: int, package: Path) -> MethodSpec:

@@ -11,9 +11,10 @@ from typing import Any
 
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError, InvalidValue, require
-from fedcso.datasets.tables.agree import describe_table
+from fedcso.datasets.tables.describe import describe_table
 from fedcso.federation.deploy.deployment import environment, supernode_command, supervised
 from fedcso.federation.deploy.keys import LOOPBACK
+from fedcso.federation.site import COLUMNS
 
 HELP = "connect a site"
 
@@ -28,6 +29,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--data", default="", help="this site's own table")
     parser.add_argument("--label", default="", help="its label column, if it is called otherwise here")
     parser.add_argument("--positive", default="", help="its positive labels, if they are called otherwise here")
+    parser.add_argument("--drop", default="", help="columns of it to leave out, separated by commas")
+    parser.add_argument("--columns", default="", help="the only columns of it to learn from, separated by commas")
     parser.add_argument("--folder", default="fedcso-site", help="where this site keeps what must survive")
     parser.add_argument("--device", default="cpu", help="torch device")
     parser.add_argument("--insecure", action="store_true", help="no TLS and no key, on loopback only")
@@ -50,10 +53,10 @@ def prepared(options: Any) -> tuple[list[str], Path]:
     folder = Path(options.folder).resolve()
     node = {"site": options.name, "folder": str(folder), "device": options.device}
     if options.data:
+        own = {name: getattr(options, name) for name in COLUMNS if getattr(options, name)}
         if options.label:
-            describe_table(options.data, options.label, options.positive)  # what can't be read shows now
-        node |= {"data": str(Path(options.data).resolve())}
-        node |= {name: getattr(options, name) for name in ("label", "positive") if getattr(options, name)}
+            describe_table(options.data, **own)  # what can't be read shows now
+        node |= {"data": str(Path(options.data).resolve())} | own
     safe = None if options.insecure else (Path(options.ca).resolve(), Path(options.key).resolve())
     authority, key = safe or (None, None)
     return supervised(folder, supernode_command(options.superlink, node, authority, key)), folder

@@ -28,6 +28,12 @@ def load(field: str, name: str, root: Path = HERE) -> Any:
     return getattr(module, attribute)
 
 
+def rooted(name: str, root: Path) -> str:
+    """Return the name of the same object for who does not know where paths begin."""
+    where, _, attribute = name.rpartition(":")
+    return f"{root / where}:{attribute}" if where.endswith(".py") else name
+
+
 class Source(NamedTuple):
     """A user's file and what is in it."""
 

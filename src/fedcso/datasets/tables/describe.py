@@ -1,0 +1,177 @@
+"""What a site tells of its own table: counts, means and deviations of columns, never a row.
+
+A category is told only if it occurs at least five times, a mean only if it is one of five values or more.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from fedcso.core.errors import FedcsoError
+from fedcso.datasets.tables.columns import CATEGORIES, DATES, NUMBERS, kind, numbers, texts, truth
+from fedcso.datasets.tables.dates import PARTS, dates, day_first, part_of
+from fedcso.datasets.tables.identifiers import MANY, identifies
+from fedcso.datasets.tables.labels import labels_at_site
+from fedcso.datasets.tables.leakage import copies_across_parts, picture_prints, row_prints, telling_columns
+from fedcso.datasets.tables.read import TableRows, read_one
+from fedcso.datasets.tables.roles import Roles, names_of
+from fedcso.datasets.tables.table import split_rows
+
+FEWEST = 5
+"""Fewer rows than this are never described: a mean over four is too near to a row."""
+
+IDENTIFIERS = "identifiers"
+"""The kind of a column of which nothing is told, because it names rows."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column by what may leave a site; a mean and a deviation only of five values or more."""
+
+    kind: str
+    given: int
+    """Rows with a value."""
+    missing: int
+    mean: float = 0.0
+    deviation: float = 0.0
+    categories: dict[str, int] = field(default_factory=dict)
+    """Rows of each category, or word for yes and no, that occurs five times or more."""
+    parts: dict[str, "Column"] = field(default_factory=dict)
+    """Of dates: the year, month and so on, each as a column of numbers."""
+    day_first: bool | None = None
+    """Of dates: whether 3/4/2020 begins with the day; None if that can't be told."""
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any]) -> "Column":
+        """Return a column as it came from a site; raise if it can't be one."""
+        parts = {str(part): cls.read(column) for part, column in written.get("parts", {}).items()}
+        column = cls(**{**written, "parts": parts})
+        numbers = [column.given, column.missing, column.mean, column.deviation, *column.categories.values()]
+        if not all(math.isfinite(number) for number in numbers):
+            raise ValueError("not a number")
+        return column
+
+
+@dataclass(frozen=True)
+class Description:
+    """A site's training rows, described."""
+
+    rows: int
+    positives: int
+    columns: dict[str, Column]
+    pictures: tuple[int, ...] | None = None
+    """The channels, height and width of pictures; there are no columns then."""
+
+    @classmethod
+    def read(cls, site: str, written: Any) -> "Description":
+        """Return a description as it came from a site, which may have sent anything."""
+        try:
+            columns = {str(name): Column.read(column) for name, column in written["columns"].items()}
+            pictures = tuple(map(int, written["pictures"])) if written.get("pictures") else None
+            if not all(math.isfinite(written[name]) for name in ("rows", "positives")):
+                raise ValueError("not a number")
+            return cls(int(written["rows"]), int(written["positives"]), columns, pictures)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise FedcsoError(f"site {site} describes its table in a way that can't be read ({error})") from error
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the description as it travels."""
+        return asdict(self)
+
+
+class OwnRows(NamedTuple):
+    """A site's table: its rows, its labels as 0 and 1, and which rows train, validate and test."""
+
+    rows: TableRows
+    labels: np.ndarray
+    parts: dict[str, np.ndarray]
+
+
+class Described(NamedTuple):
+    """What would leave a site, how many rows it has for each purpose, and what its people should know."""
+
+    description: Description
+    parts: dict[str, int]
+    notes: list[str]
+
+
+def own_rows(data: str, label: str, positive: str, drop: str, columns: str, seed: int, place: int) -> OwnRows:
+    """Read the table of the site with the number `place`."""
+    rows = read_one(data, Roles(label, "", names_of(drop), names_of(columns)))
+    labels = labels_at_site(rows.labels, label, positive)
+    return OwnRows(rows, labels, split_rows(np.arange(len(labels)), labels, (seed, 3, place)))
+
+
+def describe_table(
+    data: str, label: str = "", positive: str = "", drop: str = "", columns: str = "", seed: int = 0, place: int = 0
+) -> Described:
+    """Describe the training rows of a site's own table."""
+    rows, labels, parts = own_rows(data, label, positive, drop, columns, seed, place)
+    train, positives = parts["train"], int(labels[parts["train"]].sum())
+    sizes = {part: len(chosen) for part, chosen in parts.items()}
+    if rows.pictures is not None:
+        prints = picture_prints(rows.pictures, labels)
+        described = Description(len(train), positives, {}, tuple(rows.pictures.shape[1:]))
+        return Described(described, sizes, rows.notes + copies_across_parts(prints, parts))
+    keep = names_of(columns)
+    kinds = {name: kind(rows.features[name]) for name in rows.features.columns}
+    told = {name: _column(rows.features[name].iloc[train], kinds[name], name in keep) for name in kinds}
+    used = {name: kinds[name] for name, column in told.items() if column.kind != IDENTIFIERS}
+    notes = [
+        *rows.notes,
+        *(
+            f"{name}: looks like an identifier; --columns keeps the columns it names"
+            for name in kinds
+            if name not in used
+        ),
+        *telling_columns(rows.features.iloc[train], used, labels[train]),
+        *copies_across_parts(row_prints(rows.features[list(used)], labels), parts),
+    ]
+    return Described(Description(len(train), positives, told), sizes, notes)
+
+
+def _column(column: pd.Series, kind: str, keep: bool) -> Column:
+    described = DESCRIBE[kind](column)
+    if not keep and described.given > MANY and identifies(column, kind, np.zeros(len(column), dtype=np.int64)):
+        return Column(IDENTIFIERS, described.given, described.missing)
+    return described
+
+
+def _numbers(column: pd.Series) -> Column:
+    """Describe numbers; where they are words for yes and no, those too, which may be categories at other sites."""
+    words = {} if column.dtype.kind in "biuf" else _common(column)
+    return _moments(numbers(column), words if truth(words) else {})
+
+
+def _moments(values: np.ndarray, categories: dict[str, int]) -> Column:
+    given = values[~np.isnan(values)]
+    if len(given) < FEWEST:
+        return Column(NUMBERS, 0, len(values))
+    counted = len(given), len(values) - len(given)
+    return Column(NUMBERS, *counted, float(given.mean()), float(given.std()), categories)
+
+
+def _dates(column: pd.Series) -> Column:
+    read = dates(column)
+    gone = int(np.isnat(read).sum())
+    parts = {part: _moments(part_of(read, part), {}) for part in PARTS}
+    return Column(DATES, len(read) - gone, gone, parts=parts, day_first=day_first(column))
+
+
+def _categories(column: pd.Series) -> Column:
+    given = sum(value is not None for value in texts(column))
+    return Column(CATEGORIES, given, len(column) - given, categories=_common(column))
+
+
+def _common(column: pd.Series) -> dict[str, int]:
+    counts = Counter(value for value in texts(column) if value is not None)
+    return {value: count for value, count in sorted(counts.items()) if count >= FEWEST}
+
+
+DESCRIBE = {NUMBERS: _numbers, DATES: _dates, CATEGORIES: _categories}
+"""How a column is described, by its kind."""

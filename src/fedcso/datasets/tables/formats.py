@@ -1,0 +1,132 @@
+"""One file as a table: CSV, Parquet, Excel or NPZ."""
+
+import zipfile
+import zlib
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from fedcso.core.errors import FedcsoError
+from fedcso.datasets.tables.delimited import read_delimited
+from fedcso.datasets.tables.header import with_names
+from fedcso.datasets.tables.numerals import read_numbers
+
+UNREADABLE = (
+    OSError,
+    EOFError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    zlib.error,
+    zipfile.BadZipFile,
+    pd.errors.ParserError,
+    pd.errors.ParserWarning,
+)
+"""How files turn out not to be what their names say."""
+
+
+class Sheet(NamedTuple):
+    """What is in one file: columns, and pictures (rows, channels, height, width) if it is an NPZ file with some."""
+
+    frame: pd.DataFrame
+    notes: list[str]
+    pictures: np.ndarray | None = None
+
+
+class Format(NamedTuple):
+    """How a kind of file is read; `wanted` are names of columns that it should have."""
+
+    read: Callable[[Path, Collection[str]], Sheet]
+    needs: str = ""
+    """A package that must be installed, and the extra of fedcso that brings it."""
+    extra: str = ""
+
+
+def read_sheet(file: Path, wanted: Collection[str] = ()) -> Sheet:
+    """Return what is in a file; raise if it can't be read."""
+    if not file.is_file():
+        raise FedcsoError(f"there is no file {file}")
+    kind = FORMATS[ending(file)]
+    try:
+        return kind.read(file, wanted)
+    except ImportError as error:
+        raise FedcsoError(f"reading {file} needs {kind.needs}: pip install 'fedcso[{kind.extra}]'") from error
+    except pd.errors.EmptyDataError as error:
+        raise FedcsoError(f"{file} is empty") from error
+    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        if "EOF inside string" in str(error):
+            raise FedcsoError(f"{file} can't be read: a double quote is opened and not closed ({error})") from error
+        advice = "put numbers and texts that contain the separator in double quotes"
+        raise FedcsoError(f"{file} can't be read: a row has more fields than the header ({error}); {advice}") from error
+    except UNREADABLE as error:
+        raise FedcsoError(f"{file} can't be read ({error})") from error
+
+
+def ending(file: Path) -> str:
+    """Return the ending that says what kind of table a file is, in lower case; nothing if it is not a table."""
+    return next((known for known in FORMATS if file.name.lower().endswith(known)), "")
+
+
+def _delimited(file: Path, wanted: Collection[str]) -> Sheet:
+    return Sheet(*read_delimited(file, wanted))
+
+
+def _parquet(file: Path, wanted: Collection[str]) -> Sheet:
+    return _sheet(pd.read_parquet(file, engine="pyarrow", partitioning=None).reset_index(drop=True), file)
+
+
+def _excel(file: Path, wanted: Collection[str]) -> Sheet:
+    """Read the first sheet; names are read apart, because pandas renames those that occur twice."""
+    with pd.ExcelFile(file, engine="openpyxl") as book:
+        cells = pd.read_excel(book, header=None, dtype=object).dropna(how="all")
+        first, *rest = book.sheet_names
+    if cells.empty:
+        raise pd.errors.EmptyDataError
+    frame = cells.iloc[1:].reset_index(drop=True).infer_objects()
+    frame.columns = pd.Index(["" if pd.isna(name) else name for name in cells.iloc[0]])
+    read = _sheet(frame, file)
+    return read._replace(notes=read.notes + [f"{file.name}: only the first sheet, {first!r}, is read"] * bool(rest))
+
+
+def _npz(file: Path, wanted: Collection[str]) -> Sheet:
+    """An array with one axis is a column, one with two axes several (X becomes X0, X1, …), with four it is pictures."""
+    columns: dict[str, np.ndarray] = {}
+    pictures: dict[str, np.ndarray] = {}
+    with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+        for name, array in arrays.items():
+            if array.ndim == 4 and array.dtype.kind in "buif":
+                pictures[name] = array
+                continue
+            if array.ndim not in (1, 2) or array.dtype.kind not in "biufUmM":
+                shape = "×".join(map(str, array.shape))
+                raise ValueError(
+                    f"{name} is {array.dtype} of shape {shape}, not numbers or text with 1 or 2 axes or pictures with 4"
+                )
+            native = array.astype(array.dtype.newbyteorder("="))
+            parts = {name: native} if native.ndim == 1 else {f"{name}{n}": part for n, part in enumerate(native.T)}
+            if columns.keys() & parts.keys():
+                raise ValueError(f"{name} gives columns of the same name as another array")
+            columns |= parts
+    if len({len(array) for array in (*columns.values(), *pictures.values())}) > 1:
+        raise ValueError("its arrays have different lengths")
+    if len(pictures) > 1:
+        raise ValueError(f"it has several arrays of pictures, {', '.join(pictures)}; keep one of them")
+    return _sheet(pd.DataFrame(columns), file)._replace(pictures=next(iter(pictures.values()), None))
+
+
+def _sheet(frame: pd.DataFrame, file: Path) -> Sheet:
+    frame, notes = with_names(frame, file)
+    frame, _, remarks = read_numbers(frame)
+    return Sheet(frame, notes + remarks)
+
+
+FORMATS: dict[str, Format] = {
+    **dict.fromkeys((".csv", ".csv.gz", ".tsv", ".tsv.gz"), Format(_delimited)),
+    ".parquet": Format(_parquet, "pyarrow", "parquet"),
+    ".npz": Format(_npz),
+    ".xlsx": Format(_excel, "openpyxl", "excel"),
+}

@@ -1,0 +1,86 @@
+"""What a network gets of a table's rows: its columns as numbers, or its pictures."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+import torch
+
+from fedcso.datasets.tables.leakage import picture_prints, row_prints
+from fedcso.datasets.tables.prepare import Preparation
+from fedcso.datasets.tables.read import TableRows
+
+
+class Inputs(Protocol):
+    """How rows become inputs, once that is settled."""
+
+    @property
+    def names(self) -> list[str]:
+        """The inputs' columns; pictures have none."""
+
+    @property
+    def preparation(self) -> Preparation | None:
+        """What makes the same numbers of new rows; pictures need nothing."""
+
+    def of(self, rows: TableRows, which: np.ndarray) -> torch.Tensor:
+        """Return the inputs of some rows."""
+
+    def empty(self) -> torch.Tensor:
+        """Return the inputs of no rows."""
+
+    def prints(self, rows: TableRows, labels: np.ndarray) -> np.ndarray:
+        """Return a number for each row that is the same for copies of it."""
+
+
+@dataclass(frozen=True)
+class ColumnInputs:
+    """Columns as float32 (rows, encoded columns)."""
+
+    preparation: Preparation
+
+    @property
+    def names(self) -> list[str]:
+        """The encoded columns."""
+        return self.preparation.names
+
+    def of(self, rows: TableRows, which: np.ndarray) -> torch.Tensor:
+        """Encode some rows; a column that a site lacks is missing in all its rows."""
+        frame = rows.features.iloc[which]
+        absent = {encoder.name for encoder in self.preparation.encoders} - set(frame.columns)
+        return self.preparation.apply(frame.reindex(columns=[*frame.columns, *absent]) if absent else frame)
+
+    def empty(self) -> torch.Tensor:
+        """Return an array without rows."""
+        return self.preparation.apply(pd.DataFrame({encoder.name: [] for encoder in self.preparation.encoders}))
+
+    def prints(self, rows: TableRows, labels: np.ndarray) -> np.ndarray:
+        """Compare the columns that are used: not identifiers, by which copies would differ."""
+        return row_prints(rows.features[list(dict.fromkeys(e.name for e in self.preparation.encoders))], labels)
+
+
+@dataclass(frozen=True)
+class PictureInputs:
+    """Pictures as bytes (rows, channels, height, width)."""
+
+    shape: tuple[int, ...]
+    preparation: None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Pixels have no names."""
+        return []
+
+    def of(self, rows: TableRows, which: np.ndarray) -> torch.Tensor:
+        """Return the pictures of some rows."""
+        assert rows.pictures is not None
+        return rows.pictures[torch.from_numpy(which)]
+
+    def empty(self) -> torch.Tensor:
+        """Return an array without pictures."""
+        return torch.zeros((0, *self.shape), dtype=torch.uint8)
+
+    def prints(self, rows: TableRows, labels: np.ndarray) -> np.ndarray:
+        """Compare all pixels."""
+        assert rows.pictures is not None
+        return picture_prints(rows.pictures, labels)

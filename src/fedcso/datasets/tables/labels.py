@@ -1,0 +1,72 @@
+"""Labels as 0 and 1: which of a column's values are positive."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from fedcso.core.errors import FedcsoError, InvalidValue
+from fedcso.datasets.tables.columns import text, truth
+
+
+def binary_labels(values: Sequence[str], column: str, positive: object = None) -> tuple[np.ndarray, list[str]]:
+    """Return labels as 0 and 1, and a note if it was decided here which is which.
+
+    Without `positive`, 1, true and yes are positive, and otherwise the rarer of two values.
+    """
+    counts = Counter(values)
+    if len(counts) < 2:
+        raise FedcsoError(f"column {column!r} holds only {values[0]!r}; there must be positive and negative labels")
+    notes: list[str] = []
+    if positive is not None:
+        chosen = _chosen(positive, counts)
+    elif meaning := truth(counts):
+        chosen = {value for value, means in meaning.items() if means}
+        if not 0 < len(chosen) < len(counts):
+            raise FedcsoError(
+                f"column {column!r} holds only {_some(counts)}; there must be positive and negative labels"
+            )
+    else:
+        chosen = {_rarer(column, counts)}
+        notes = [f"{column}: {min(chosen)!r} was taken for positive because it is rarer; --positive chooses otherwise"]
+    return np.array([value in chosen for value in values], dtype=np.int64), notes
+
+
+def labels_at_site(values: Sequence[str], column: str, positive: str = "") -> np.ndarray:
+    """Return the labels of one site as 0 and 1; it may have only one of them, so that nothing can be guessed."""
+    if positive:
+        chosen = {part.strip() for part in positive.split(",")}
+    elif meaning := truth(set(values)):
+        chosen = {value for value, means in meaning.items() if means}
+    else:
+        raise FedcsoError(
+            f"--positive is missing: column {column!r} holds {_some(Counter(values))}; choose the positive labels with "
+            "--positive, separated by commas"
+        )
+    return np.array([value in chosen for value in values], dtype=np.int64)
+
+
+def _rarer(column: str, counts: Counter[str]) -> str:
+    """Return the rarer of two labels; among more, or if none is rarer, nothing is guessed."""
+    (_, most), *_, (rarest, least) = counts.most_common()
+    if len(counts) > 2 or most == least:
+        why = "all as frequent" if len(counts) == 2 else "more than two"
+        raise FedcsoError(
+            f"column {column!r} has {len(counts)} values ({_some(counts)}), {why}; choose the positive ones with "
+            "--positive, separated by commas"
+        )
+    return rarest
+
+
+def _chosen(positive: object, counts: Counter[str]) -> set[str]:
+    """Return one label, or several that are separated by commas."""
+    name = str(text(positive))
+    chosen = {name} if name in counts else {part.strip() for part in name.split(",")}
+    if not chosen < counts.keys():
+        raise InvalidValue("positive", positive, f"some, not all, of the labels there are: {_some(counts)}")
+    return chosen
+
+
+def _some(counts: Counter[str]) -> str:
+    """Return the most frequent values, up to five."""
+    return ", ".join(repr(value) for value, _ in counts.most_common(5)) + (", …" if len(counts) > 5 else "")

@@ -1,0 +1,91 @@
+"""Pictures as bytes (number, channels, height, width): from an array, or from the files that a column names."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from fedcso.core.errors import FedcsoError
+
+ENDINGS = (".png", ".jpg", ".jpeg")
+
+CHANNELS = (1, 3)
+"""Grey, and red, green and blue."""
+
+
+def from_array(array: np.ndarray, file: Path) -> tuple[torch.Tensor, list[str]]:
+    """Return pictures as bytes, and a note if their axes were in another order; raise if the numbers are no pixels."""
+    notes = []
+    if array.shape[1] not in CHANNELS and array.shape[3] in CHANNELS:
+        array = np.moveaxis(array, 3, 1)
+        notes = [f"{file.name}: the last axis of the pictures is read as their channels"]
+    if array.shape[1] not in CHANNELS:
+        shape = "×".join(map(str, array.shape))
+        raise FedcsoError(
+            f"the pictures of {file} have the shape {shape}; it must be (number, channels, height, width), with one "
+            "channel or three"
+        )
+    return torch.from_numpy(np.ascontiguousarray(_bytes(array, file))), notes
+
+
+def _bytes(array: np.ndarray, file: Path) -> np.ndarray:
+    """Return pixels from 0 to 255, or from 0 to 1, as bytes."""
+    if array.dtype == np.uint8 or not array.size:
+        return array.astype(np.uint8)
+    least, most = float(array.min()), float(array.max())
+    if not (least >= 0 and most <= 255):
+        raise FedcsoError(
+            f"the pixels of {file} lie between {least:g} and {most:g}; scale them: they must lie between 0 and 255, or "
+            "between 0 and 1"
+        )
+    scaled = array * 255 if array.dtype.kind == "f" and most <= 1 else array
+    return np.asarray(np.rint(scaled).astype(np.uint8))
+
+
+def names_pictures(column: pd.Series) -> bool:
+    """Return True if all values of a column are names of picture files."""
+    if column.dtype.kind in "biufmM":
+        return False
+    given = column.dropna()
+    if not len(given) or pd.api.types.infer_dtype(given) != "string":
+        return False
+    return all(str(value).strip().lower().endswith(ENDINGS) for value in pd.unique(given))
+
+
+def from_files(column: pd.Series, table: Path) -> torch.Tensor:
+    """Return the pictures that a column names, in grey if all of them are grey; paths are relative to the table.
+
+    The index of the column says in which row of the table a name stands.
+    """
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise FedcsoError(f"reading the pictures of {table} needs pillow: pip install 'fedcso[images]'") from error
+    opened: list[Any] = []
+    for row, name in zip(column.index, column, strict=True):
+        where = f"in row {row + 1} of {table}"
+        if pd.isna(name) or not str(name).strip():
+            raise FedcsoError(f"column {column.name!r} has no value {where}; name a picture, or remove the row")
+        path = table.parent / str(name).strip()
+        try:
+            with Image.open(path) as picture:
+                picture.load()
+                opened.append(picture.convert("L" if picture.mode in ("1", "L", "LA") else "RGB"))
+        except FileNotFoundError as error:
+            raise FedcsoError(
+                f"column {column.name!r} names {path} {where}, which is not there; paths are relative to the table"
+            ) from error
+        except (OSError, SyntaxError, ValueError) as error:
+            raise FedcsoError(f"{path} {where} can't be read as a picture ({error})") from error
+        if opened[-1].size != opened[0].size:
+            sizes = ["×".join(map(str, picture.size)) for picture in (opened[0], opened[-1])]
+            raise FedcsoError(
+                f"{path} {where} has {sizes[1]} pixels, and the first picture has {sizes[0]}; resize them: all must "
+                "have the same size"
+            )
+    grey = all(picture.mode == "L" for picture in opened)
+    arrays = [np.asarray(picture if grey else picture.convert("RGB")) for picture in opened]
+    stacked = torch.from_numpy(np.stack(arrays))
+    return stacked[:, None] if grey else stacked.permute(0, 3, 1, 2).contiguous()

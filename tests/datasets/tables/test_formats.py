@@ -1,0 +1,122 @@
+"""Files of every kind: what is missing to read them is named, and so is what is wrong in them."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedcso.core.errors import FedcsoError
+from fedcso.datasets.preparation import read_table
+from fedcso.datasets.tables.formats import FORMATS, read_sheet
+
+FRAME = pd.DataFrame(
+    {
+        "amount": [1.5, None, 3.0],
+        "city": ["Köln", "Paris", None],
+        "day": pd.to_datetime(["2020-01-31", None, "2021-12-01"]),
+        "smokes": [True, False, True],
+        "count": [1, 2, 3],
+    }
+)
+
+
+@pytest.fixture
+def excel(tmp_path):
+    pytest.importorskip("openpyxl", reason="needs openpyxl: pip install 'fedcso[excel]'")
+
+    def write(**sheets):
+        with pd.ExcelWriter(tmp_path / "t.xlsx", engine="openpyxl") as book:
+            for name, frame in sheets.items():
+                frame.to_excel(book, sheet_name=name, index=False)
+        return tmp_path / "t.xlsx"
+
+    return write
+
+
+def test_an_excel_sheet_is_read_with_its_types(excel):
+    frame, notes, _ = read_sheet(excel(data=FRAME))
+    pd.testing.assert_frame_equal(frame, FRAME, check_dtype=False)
+    assert frame["day"].dtype.kind == "M"
+    assert frame["count"].dtype.kind == "i"
+    assert notes == []
+
+
+def test_only_the_first_sheet_of_several_is_read_with_a_note(excel):
+    frame, notes, _ = read_sheet(excel(data=FRAME, legend=FRAME[["city"]]))
+    assert list(frame.columns) == list(FRAME.columns)
+    assert notes == ["t.xlsx: only the first sheet, 'data', is read"]
+
+
+def test_blank_rows_texts_that_are_numbers_and_names_that_are_not_text_do_not_matter_in_excel(excel):
+    blank = pd.DataFrame({"x": ["1,5", None, 2.5], 2020: [1, None, 2]}, dtype=object)
+    frame, _, _ = read_sheet(excel(data=blank))
+    assert frame.to_dict("list") == {"x": [1.5, 2.5], "2020": [1, 2]}
+
+
+def test_two_columns_of_a_name_in_excel_are_refused(excel):
+    with pytest.raises(FedcsoError, match=r"t\.xlsx has two columns called 'x'"):
+        read_sheet(excel(data=pd.DataFrame([[1, 2]], columns=["x", "x"])))
+
+
+def test_an_empty_sheet_is_refused(excel):
+    with pytest.raises(FedcsoError, match=r"t\.xlsx is empty"):
+        read_sheet(excel(data=pd.DataFrame()))
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "extra"), [("t.xlsx", "openpyxl", "excel"), ("t.parquet", "pyarrow", "parquet")]
+)
+def test_what_must_be_installed_is_said(tmp_path, monkeypatch, name, package, extra):
+    (tmp_path / name).write_bytes(b"PK")
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(FedcsoError, match=rf"{name} needs {package}: pip install 'fedcso\[{extra}\]'"):
+        read_sheet(tmp_path / name)
+
+
+def test_a_file_that_is_no_excel_file_is_refused(tmp_path):
+    pytest.importorskip("openpyxl", reason="needs openpyxl: pip install 'fedcso[excel]'")
+    (tmp_path / "t.xlsx").write_bytes(b"PK no book")
+    with pytest.raises(FedcsoError, match=r"t\.xlsx can't be read"):
+        read_sheet(tmp_path / "t.xlsx")
+
+
+def test_text_that_is_numbers_is_numbers_in_every_kind_of_file(tmp_path):
+    frame = pd.DataFrame({"x": ["1,5", "2,5"], "code": ["007", "123"]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    np.savez(tmp_path / "t.npz", x=frame["x"].to_numpy(str), code=frame["code"].to_numpy(str))
+    for ending in (".parquet", ".npz"):
+        read = read_sheet(tmp_path / f"t{ending}").frame
+        assert read.to_dict("list") == {"x": [1.5, 2.5], "code": ["007", "123"]}
+
+
+def test_pictures_come_beside_the_columns_of_an_npz(tmp_path):
+    pictures = np.zeros((3, 1, 4, 5), dtype=np.uint8)
+    np.savez(tmp_path / "t.npz", X=pictures, y=[0, 1, 0])
+    sheet = read_sheet(tmp_path / "t.npz")
+    assert list(sheet.frame.columns) == ["y"]
+    assert sheet.pictures.shape == (3, 1, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"A": np.zeros((2, 1, 4, 4)), "B": np.zeros((2, 1, 4, 4))}, "several arrays of pictures, A, B; keep one"),
+        ({"A": np.zeros((3, 1, 4, 4))}, "arrays have different lengths"),
+        ({"A": np.zeros((2, 4, 4))}, r"shape 2×4×4, not numbers or text with 1 or 2 axes or pictures with 4"),
+    ],
+)
+def test_arrays_that_do_not_go_together_are_named(tmp_path, arrays, message):
+    np.savez(tmp_path / "t.npz", y=[0, 1], **arrays)
+    with pytest.raises(FedcsoError, match=message):
+        read_sheet(tmp_path / "t.npz")
+
+
+def test_new_rows_are_read_as_those_to_train_on(tmp_path):
+    (tmp_path / "new.csv").write_text("x;day\n1,5;31.01.2020\n2,5;1.2.2020\n")
+    assert read_table(tmp_path / "new.csv").to_dict("list") == {"x": [1.5, 2.5], "day": ["31.01.2020", "1.2.2020"]}
+
+
+def test_no_ending_hides_another():
+    """The first that fits is taken: a longer ending must not end in a shorter one."""
+    assert not [(a, b) for a in FORMATS for b in FORMATS if a != b and a.endswith(b)]
