@@ -168,7 +168,9 @@ def carry_out(folder: RunFolder, config: FewShotSettings) -> None:
     folder.write("clients.csv", tables.as_csv(at_home))
     if tried:
         folder.write("trials.csv", tables.as_csv(trials.as_rows(tried, "validation_loss")))
-    conclude(folder, _describe(config, tried), pictures, _table(rows, at_home, final, chosen), check(final), run.seconds)
+    conclude(
+        folder, _describe(config, tried), pictures, _table(rows, at_home, final, chosen), check(final), run.seconds
+    )
 
 
 def _plan(config: FewShotSettings, rounds: int) -> Plan:
