@@ -120,7 +120,7 @@ def test_larger_pictures_have_more_convolutions(side, blocks):
 @pytest.mark.parametrize("shape", [(3, 15, 40), (30,), (1, 16)])
 def test_small_pictures_and_rows_have_no_convolutions(shape):
     has = "×".join(map(str, shape))
-    with pytest.raises(InvalidValue, match=f"net = 'cnn' .* pictures of at least 16×16, and these are {has}"):
+    with pytest.raises(InvalidValue, match=f"net = 'cnn' .* for inputs of {has}; cnn needs pictures of at least 16×16"):
         cnn(torch.Size(shape))
 
 

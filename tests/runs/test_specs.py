@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcso.cli.parser import normalised
 from fedcso.codecs import BFloat16, Inferred, Int8, Occasional
 from fedcso.core.codec import full
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
@@ -184,10 +183,3 @@ def test_seeds_may_come_from_a_file(value, chosen):
 def test_other_seeds_are_refused(value):
     with pytest.raises(InvalidValue, match="seeds"):
         parse_seeds(value)
-
-
-def test_dashes_become_underscores_in_names_alone():
-    given_ones = ["--local-steps", "5", "--name=a-b", "--name", "x-y", "-1", "--seeds=-1", "FCSG-M(momentum=0.5)"]
-    assert normalised(given_ones) == [
-        *("--local_steps", "5", "--name=a-b", "--name", "x-y", "-1", "--seeds=-1", "FCSG-M(momentum=0.5)")
-    ]

@@ -1,1 +1,1 @@
-"""The command line."""
+"""The command line: the entry point, the parser with the options, and the commands."""

@@ -1,4 +1,4 @@
-"""The command line `fedcso`: which command it is, and how mistakes are told."""
+"""The entry point of the command line: find the command, run it, and report errors."""
 
 import logging
 import os
@@ -16,13 +16,13 @@ from fedcso.runs.callbacks import Interrupted
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 EXIT_CODES: dict[type[Exception], int] = {Interrupted: INTERRUPTED, ranks.RankLost: FAILED}
-"""Of what is not the user's mistake."""
+"""Exit codes of errors that are not the user's mistake."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns its exit code: 0 fine, 1 broken off, 2 bad input, 130 interrupted."""
+    """Run a command and return its exit code: 0 for success, 1 for failure, 2 for bad input, 130 if interrupted."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    _log_to_people()
+    _log_to_terminal()
     try:
         if not arguments or arguments[0] in ("--help", "-h", "help"):
             print(overview())
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if arguments[0] == "--version":
             print(f"fedcso {__version__}")
             return 0
-        code = _carry_out(load_command(arguments[0]), arguments)
+        code = _run_command(load_command(arguments[0]), arguments)
         sys.stdout.flush()
         return code
     except (FedcsoError, UsageError) as error:
@@ -39,30 +39,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("fedcso: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has gone, as `| head` does
+    except BrokenPipeError:  # the output is no longer read, as after `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:  # no space, no permission: nothing a traceback would explain
+    except OSError as error:  # no space or no permission: a traceback would not help
         print(f"fedcso: {error}", file=sys.stderr)
         return FAILED
 
 
-def _carry_out(command: ModuleType, arguments: list[str]) -> int:
-    """Run a command; under torchrun the first rank leads, and the others do what it says."""
+def _run_command(command: ModuleType, arguments: list[str]) -> int:
+    """Run a command; under torchrun the first rank runs it, and the others follow the first."""
     if ranks.size() > 1 and not hasattr(command, "follow"):
-        raise FedcsoError(f"fedcso {arguments[0]} takes one process; start it without torchrun")
+        raise FedcsoError(f"fedcso {arguments[0]} runs in one process; start it without torchrun")
     if ranks.follows():
         return int(command.follow())
     try:
         return int(command.main(arguments[1:]))
     except FedcsoError:
-        if not ranks.in_touch():  # the others still wait to be told what to do
+        if not ranks.in_touch():  # the other ranks are still waiting for instructions
             ranks.dismiss()
         raise
 
 
-def _log_to_people() -> None:
-    """Warnings and notices go to the terminal; everything else only into the run's log.txt."""
+def _log_to_terminal() -> None:
+    """Show warnings and notices on the terminal; other messages only go to the log.txt of a run."""
     log = logging.getLogger("fedcso")
     log.setLevel(logging.INFO)
     if not log.handlers:
@@ -73,13 +73,13 @@ def _log_to_people() -> None:
 
 
 def overview() -> str:
-    """What `fedcso --help` says."""
+    """Return the text of `fedcso --help`."""
     lines = [
-        "fedcso: minimise (1/N) Σ_n E_ξ f( E_{η|ξ} g(x, ξ, η) ) over data that stays where it is.",
+        "fedcso: minimise (1/N) Σ_n E_ξ f( E_{η|ξ} g(x, ξ, η) ) over data that stays at its clients.",
         "",
         "commands (each has --help with examples):",
         *(f"  {name:10} {load_command(name).HELP}" for name in COMMANDS),
         "",
-        "start with:  fedcso run invariant_logistic",
+        "to start:  fedcso run invariant_logistic",
     ]
     return "\n".join(lines)

@@ -1,7 +1,8 @@
-"""The command line's parser: jsonargparse, with dashes or underscores, and errors that help."""
+"""The argument parser of the command line: jsonargparse with short help and errors that say what to do."""
 
 import json
 import re
+from argparse import SUPPRESS, Action
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
@@ -9,71 +10,130 @@ from typing import Any, NoReturn
 import jsonargparse
 from jsonargparse import set_parsing_settings
 
-# The help of an option is what stands below the field in its class.
+# The help of an option is the docstring below the field of its class.
 set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
 
+class UsageError(Exception):
+    """A command line that can't be understood; the message says why."""
+
+
 class Parser(jsonargparse.ArgumentParser):
-    """Options from the command line or a YAML file; an unknown one is an error that names the nearest."""
+    """A parser of options from the command line or a YAML file.
+
+    Option names may be written with dashes or underscores. The error for an unknown option suggests the nearest ones.
+    """
 
     def __init__(self, **settings: Any):
         super().__init__(allow_abbrev=False, formatter_class=Formatter, **settings)
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        """Say what is wrong in a line or two, and end with code 2."""
-        raise UsageError(self._explained(message))
+        """Raise `UsageError` with an explanation of jsonargparse's message."""
+        raise UsageError(self._explain(" ".join(message.split())))
 
     def parse_args(self, args: Sequence[str] | None = None, *rest: Any, **more: Any) -> Any:  # type: ignore[override]
-        """As ever, with dashes or underscores in the names of options."""
-        return super().parse_args(joined(normalised(args or [])), *rest, **more)
+        """Parse arguments as jsonargparse does, after `use_underscores` and `join_repeated`."""
+        return super().parse_args(join_repeated(use_underscores(args or [])), *rest, **more)
 
-    def known(self) -> list[str]:
-        """The names of all options."""
+    def format_help(self) -> str:
+        """Return the help, with dashes in the names of options."""
+        return re.sub(r"--\w+", lambda option: option[0].replace("_", "-"), super().format_help())
+
+    def known_options(self) -> list[str]:
+        """Return the names of all options."""
         return [action.dest for action in self._actions if action.dest not in ("help", "config")]
 
-    def _explained(self, message: str) -> str:
-        message = re.sub(r"\s*\n\s*", " ", message).strip()
-        unknown = re.search(r"Unrecognized arguments: --([\w.-]+)", message, re.I) or re.search(
-            r"""(?:key|option)s? ['"]?([\w.]+)['"]?[^.]*(?:not expected|not accepted|does not accept)""",
-            message,
-            re.I,
-        )
-        if unknown:
-            name = unknown[1].replace("-", "_")
-            close = get_close_matches(name, self.known(), n=3)
-            hint = f"; did you mean {' or '.join(close)}?" if close else ""
-            return f"unknown option {unknown[1]!r}{hint} (see: {self.prog} --help)"
-        for kind, words in _KINDS.items():
-            message = message.replace(f"Expected a {kind}", f"must be {words}")
-        against = r"Does not validate against any of the Union subtypes.*?"
-        union = re.search(against + r"\[(.*?)\].*Given value: (.*)", message)
-        if union:
-            wanted = "a number" if "'str'" not in union[1] else "of another kind, see --help"
-            message = message[: union.start()] + f"must be {wanted}, not {union[2]}"
-        message = re.sub(r"Expected a typing\.Literal\[(.*?)\]", r"must be one of \1", message)
-        message = re.sub(r"\. Got value: (.*)", r", not \1", message)
-        field = re.search(r"""(?:Parser key|argument) ["']?(?:--)?([\w.]+)["']?:\s*(.*)""", message)
-        if field:
-            return f"{field[1]}: {field[2]}"
+    def _explain(self, message: str) -> str:
+        see = f"(see: {self.prog} --help)"
+        if found := re.fullmatch(r"unrecognized arguments: (\S+).*", message):
+            name = found[1].partition("=")[0]
+            if not name.startswith("--"):
+                return f"unexpected argument {name!r} {see}"
+            return f"unknown option {_as_option(name)}{self._suggest(name, _as_option)} {see}"
+        if found := re.fullmatch(r"Option '(.*)' is not accepted", message):  # in a file
+            return f"unknown option {found[1]!r}{self._suggest(found[1], str)} {see}"
+        if found := re.fullmatch(r"the following arguments are required: (.*)", message):
+            return f"{found[1]} is missing {see}"
+        if found := re.fullmatch(r"argument (--\w+): expected one argument", message):
+            return f"{_as_option(found[1])} is given without a value {see}"
+        if found := re.fullmatch(r"argument --(\w+): invalid choice: (.*) \(choose from (.*)\)", message):
+            return f"{found[1]} = {found[2]} must be one of {found[3]}"
+        if found := re.fullmatch(_WRONG_TYPE, message):
+            return f"{found[1]} = {_quote(found[3])} must be {_allowed(found[2])}"
         return message
 
+    def _suggest(self, name: str, spell: Any) -> str:
+        close = get_close_matches(name.lstrip("-").replace("-", "_"), self.known_options(), n=3)
+        return f"; did you mean {' or '.join(spell(one) for one in close)}?" if close else ""
 
-_KINDS = {"<class 'float'>": "a number", "<class 'int'>": "a whole number", "<class 'bool'>": "true or false"}
+
+_WRONG_TYPE = r'Parser key "([\w.]+)": (.*?)\.? (?:Given value type: .*? )?(?:Got|Given) value: ?(.*)'
+"""jsonargparse's words for the option, for what it expected, and for the value that it got."""
+
+
+def _as_option(name: str) -> str:
+    return "--" + name.lstrip("-").replace("_", "-")
+
+
+def _quote(value: str) -> str:
+    """Put quotes around a value that jsonargparse reports without them, unless it is a number, a list or a mapping."""
+    return value if re.match(r"[-+.\d\[{]", value) else repr(value)
+
+
+_KINDS = {
+    "<class 'float'>": "a number",
+    "<class 'int'>": "a whole number",
+    "<class 'bool'>": "true or false",
+    "<class 'str'>": "text",
+    "list[": "a list",
+}
+
+
+def _allowed(expected: str) -> str:
+    """Return in words what jsonargparse expected: one of some choices, or a value of one of some types."""
+    if choices := re.search(r"Literal\[(.*?)\]", expected):
+        return f"one of {choices[1]}"
+    kinds = [words for kind, words in _KINDS.items() if kind in expected]
+    if _KINDS["<class 'float'>"] in kinds and _KINDS["<class 'int'>"] in kinds:
+        kinds.remove(_KINDS["<class 'int'>"])
+    return " or ".join(kinds) or expected
 
 
 class Formatter(jsonargparse.DefaultHelpFormatter):
-    """Help that keeps the examples' lines as they are."""
+    """Help that keeps the line breaks of texts, and shows defaults where there are any, but no types."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return "\n".join(indent + line for line in text.splitlines())
 
+    def _get_help_string(self, action: Action) -> str:
+        text = _GENERAL.get(action.dest, action.help or "").removesuffix(".")
+        if not action.option_strings or action.nargs == 0 or action.default in (None, "", [], SUPPRESS):
+            return text
+        return f"{text} (default: {_as_typed(action.default)})"
 
-class UsageError(Exception):
-    """The command line can't be understood; the message says why."""
+    def _format_action_invocation(self, action: Action) -> str:
+        # jsonargparse's second form of a list, `--algorithm+ NAME`, is not needed here: options may be repeated.
+        return re.sub(r", --\w+\+ \S+", "", super()._format_action_invocation(action))
 
 
-def normalised(arguments: Sequence[str]) -> list[str]:
-    """`--local-steps` as `--local_steps`: both are fine."""
+_GENERAL = {
+    "help": "show this help and exit",
+    "print_config": "print the complete configuration as YAML and exit",
+}
+"""Help texts of options that jsonargparse adds to every parser."""
+
+
+def _as_typed(value: Any) -> str:
+    """Return a default as it is written on the command line."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return " ".join(map(str, value)) if all(isinstance(one, str) for one in value) else ",".join(map(str, value))
+    return str(value)
+
+
+def use_underscores(arguments: Sequence[str]) -> list[str]:
+    """Return arguments with underscores in the names of options: `--local-steps` as `--local_steps`."""
 
     def fix(argument: str) -> str:
         if not re.match(r"--[\w-]+(=|$)", argument):
@@ -84,12 +144,12 @@ def normalised(arguments: Sequence[str]) -> list[str]:
     return [fix(argument) for argument in arguments]
 
 
-SEVERAL = frozenset({"--algorithm", "--grid", "--search"})
-"""Options that take several values, at once or one by one."""
+REPEATABLE = frozenset({"--algorithm", "--grid", "--search"})
+"""Options that take several values, all at once or by being repeated."""
 
 
-def joined(arguments: list[str]) -> list[str]:
-    """The values of such options as one list each, so that none is lost where an option is given twice."""
+def join_repeated(arguments: list[str]) -> list[str]:
+    """Return arguments in which each repeatable option occurs once, with all its values as a JSON list."""
     values: dict[str, list[str]] = {}
     rest: list[str] = []
     place = rest
@@ -97,7 +157,7 @@ def joined(arguments: list[str]) -> list[str]:
         option, equals, value = argument.partition("=")
         if not argument.startswith("--"):
             place.append(argument)
-        elif option in SEVERAL:
+        elif option in REPEATABLE:
             place = values.setdefault(option, [])
             place += [value] if equals else []
         else:
@@ -105,11 +165,21 @@ def joined(arguments: list[str]) -> list[str]:
             place.append(argument)
     for option, several in values.items():
         if not several:
-            raise UsageError(f"{option[2:]}: expected at least one argument")
+            raise UsageError(f"{option} is given without a value")
     return rest + [part for option, several in values.items() for part in (option, json.dumps(several))]
 
 
-def simple_parser(command: str, description: str) -> Parser:
-    """A parser for a command without a problem; its docstring is the help."""
-    summary, _, rest = description.partition("\n")
-    return Parser(prog=f"fedcso {command}", description=summary, epilog=rest.strip())
+EXAMPLES = "\nexamples:\n"
+"""What separates the description from the examples in the docstring of a command."""
+
+
+def split_description(docstring: str) -> tuple[str, str]:
+    """Return the description of a command and its examples, which its help shows before and after the options."""
+    description, heading, examples = docstring.partition(EXAMPLES)
+    return description.strip(), (heading + examples).strip()
+
+
+def simple_parser(command: str, docstring: str) -> Parser:
+    """Return a parser for a command without a problem; the command's docstring is its help."""
+    description, examples = split_description(docstring)
+    return Parser(prog=f"fedcso {command}", description=description, epilog=examples)

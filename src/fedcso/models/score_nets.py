@@ -1,7 +1,7 @@
-"""Networks with one output, a score: for rows of a table, and for pictures.
+"""Networks with one output, a score, for rows of a table and for pictures.
 
-Those for pictures of 28×28 and 32×32 pixels are the ones of the authors' related work on decentralised AUPRC: two
-convolutions for MNIST, three for CIFAR-10, each pooled, then fully connected layers. `cnn` takes pictures of any size.
+Those for pictures of 28×28 and 32×32 pixels are from the authors' related work on decentralised AUPRC: two convolutions
+for MNIST, three for CIFAR-10, each pooled, then fully connected layers. `cnn` accepts pictures of other sizes.
 
 The six layers for CIFAR-10 need an initialisation that keeps the scale of the signal: with torch's default it shrinks
 from layer to layer, and training spends hundreds of steps before the last layer receives a useful signal.
@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from fedcso.core.errors import InvalidValue, UnknownName
-from fedcso.models.own import own_network
+from fedcso.models.user_network import load_network
 
 HIDDEN = 32
 """Units of the hidden layer for tables."""
@@ -77,22 +77,26 @@ def cifar(shape: torch.Size) -> nn.Module:
 
 
 SMALLEST = 16
-"""Pixels on the shorter side of the smallest pictures for `cnn`; of smaller ones pooling would leave nothing."""
+"""The least number of pixels on a side of a picture for `cnn`; pooling would leave too few of smaller ones."""
 
 
 class MeanOverPixels(nn.Module):
-    """Pictures (n, channels, height, width) to (n, channels); torch's adaptive pooling is slow under `vmap`."""
+    """The mean over pixels, (n, channels, height, width) → (n, channels); torch's own layer is slow under `vmap`."""
 
     def forward(self, pictures: torch.Tensor) -> torch.Tensor:
-        """Average over the pixels."""
+        """Return the mean over the pixels."""
         return pictures.mean((-2, -1))
 
 
 def cnn(shape: torch.Size) -> nn.Module:
-    """conv3(→16→32→64→128→128), each padded and pooled, until fewer than eight pixels are left; their mean; fc 1."""
+    """Return the network conv3(→16→32→64→128→128), each padded and pooled, then the mean over pixels and fc 1.
+
+    Convolutions are added while the shorter side has at least eight pixels.
+    """
     if not _is_picture(shape):
         has = "×".join(map(str, shape))
-        raise InvalidValue("net", "cnn", f"for pictures of at least {SMALLEST}×{SMALLEST}, and these are {has}")
+        allowed = f"mlp, linear or auto for inputs of {has}; cnn needs pictures of at least {SMALLEST}×{SMALLEST}"
+        raise InvalidValue("net", "cnn", allowed)
     channels, side = int(shape[0]), min(shape[1:])
     blocks: list[nn.Module] = []
     for wider in (16, 32, 64, 128, 128):
@@ -110,18 +114,18 @@ NETS: dict[str, Callable[[torch.Size], nn.Module]] = {
     "cifar": cifar,
     "cnn": cnn,
 }
-"""By name, from the shape of one input."""
+"""Networks by name; each is built for the shape of one input."""
 
 FITTING: dict[tuple[int, ...], Callable[[torch.Size], nn.Module]] = {(1, 28, 28): mnist, (3, 32, 32): cifar}
-"""What `auto` takes for pictures of these sizes; for larger ones it takes `cnn`, for everything else `mlp`."""
+"""Networks that `auto` chooses for pictures of these sizes; it chooses `cnn` for other pictures, else `mlp`."""
 
 
 def net_for(name: str, shape: torch.Size) -> nn.Module:
-    """Return the network of that name for inputs of this shape."""
+    """Return the network of that name, or `path.py:Name`, for inputs of this shape."""
     if name == "auto":
         return FITTING.get(tuple(shape), cnn if _is_picture(shape) else mlp)(shape)
     if name.rpartition(":")[0]:
-        return own_network(name, shape)
+        return load_network(name, shape)
     if name not in NETS:
         raise UnknownName("net", name, ["auto", *NETS, "path.py:Name"])
     return NETS[name](shape)

@@ -116,7 +116,7 @@ def test_a_method_of_ones_own_goes_into_the_app_and_is_found_there(tmp_path, mon
     assert (deployment.package / "own_method0.py").read_text() == OWN
     monkeypatch.chdir("/")
     config = RunConfig.from_flat(deployment.config(), deployment.package)
-    (algorithm,) = config.algorithms().values()
+    ((algorithm, _),) = config.built().values()
     assert (algorithm.learning_rate, algorithm.friction) == (0.2, 0.25)
     assert [method.text for method in config.methods] == ["own_method0.py:Mine(learning_rate=0.2)"]
 

@@ -1,6 +1,7 @@
-"""The commands of `fedcso`, one a file: HELP in a line, main(arguments) -> exit code; and the table of all of them.
+"""The commands of `fedcso`, one per file, and the list of their names.
 
-A command that can go on with a run folder has `resume(folder)`, one that several processes can share has `follow()`.
+A command has `HELP`, its line in the overview, and `main(arguments)`, which returns the exit code. A command whose run
+folders can be resumed has `resume(folder)`; a command that several processes can share has `follow()`.
 """
 
 import importlib
@@ -23,11 +24,11 @@ COMMANDS = (
     "data",
     "doctor",
 )
-"""Every command by name, in the order of the overview. A new one is a file and a row here."""
+"""The names of all commands, in the order of the overview. To add a command, add a file and its name here."""
 
 
 def load_command(name: str) -> ModuleType:
-    """Return the module of a command."""
+    """Import and return the module of a command; raise `UnknownName` if there is no such command."""
     if name not in COMMANDS:
         raise UnknownName("command", name, COMMANDS)
     return importlib.import_module(f"{__name__}.{name.replace('-', '_')}")

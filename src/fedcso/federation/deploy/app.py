@@ -38,9 +38,9 @@ def write_app(folder: Path, config: RunConfig, federation: Federation) -> None:
     package.mkdir(parents=True, exist_ok=True)
     config = replace(
         config,
-        problem=_brought_along(config.problem, "own_problem", package),
-        problem_options=_options_brought_along(config.problem_options, package),
-        methods=tuple(_method_brought_along(method, n, package) for n, method in enumerate(config.methods)),
+        problem=_copy_user_file(config.problem, "own_problem", package),
+        problem_options=_copy_option_files(config.problem_options, package),
+        methods=tuple(_copy_method_file(method, n, package) for n, method in enumerate(config.methods)),
         out=str(folder.resolve() / "runs"),
     )
     settings = {"command": "flower"} | config.flat() | federation.flat()
@@ -62,8 +62,8 @@ def write_app(folder: Path, config: RunConfig, federation: Federation) -> None:
         atomic.write(folder / target, text)
 
 
-def _brought_along(name: str, file: str, package: Path) -> str:
-    """Copy what is named `path.py:name` into the app, and return its name there."""
+def _copy_user_file(name: str, file: str, package: Path) -> str:
+    """Copy the file of a name `path.py:name` to FILE.py in the app and return the name there; return others unchanged."""
     where, _, attribute = name.rpartition(":")
     if not where.endswith(".py"):
         return name
@@ -71,11 +71,11 @@ def _brought_along(name: str, file: str, package: Path) -> str:
     return f"{file}.py:{attribute}"
 
 
-def _options_brought_along(options: Mapping[str, Any], package: Path) -> dict[str, Any]:
-    own = {name: _brought_along(options[name], f"own_{name}", package) for name in OWN_OPTIONS if name in options}
+def _copy_option_files(options: Mapping[str, Any], package: Path) -> dict[str, Any]:
+    own = {name: _copy_user_file(options[name], f"own_{name}", package) for name in OWN_OPTIONS if name in options}
     return dict(options) | own
 
 
-def _method_brought_along(method: MethodSpec, number: int, package: Path) -> MethodSpec:
-    name = _brought_along(method.name, f"own_method{number}", package)
+def _copy_method_file(method: MethodSpec, number: int, package: Path) -> MethodSpec:
+    name = _copy_user_file(method.name, f"own_method{number}", package)
     return replace(method, text=method.text.replace(method.name, name, 1))

@@ -1,4 +1,4 @@
-"""A user's own network, by where it stands: `path.py:Name` or `module:Name`."""
+"""Load a user's network, named `path.py:Name` or `module:Name`."""
 
 import inspect
 from pathlib import Path
@@ -11,39 +11,40 @@ from fedcso.core import own
 from fedcso.core.errors import FedcsoError, InvalidValue
 
 
-def own_network(name: str, shape: torch.Size) -> nn.Module:
-    """Return the network that is called `name`, for inputs of this shape.
+def load_network(name: str, shape: torch.Size) -> nn.Module:
+    """Return the network `path.py:Name` or `module:Name` for inputs of this shape.
 
-    It stands there as a module, or as a class or function that makes one, from the shape of one input or from nothing.
+    `Name` is a module, or a class or function that makes one, with the shape of one input as its argument or without
+    arguments. Raise `FedcsoError` if it is not a network, or if it does not accept inputs of this shape.
     """
     found: Any = own.load("net", name)
     try:
-        network = found if isinstance(found, nn.Module) else _made(found, shape)
+        network = found if isinstance(found, nn.Module) else _make(found, shape)
     except Exception as error:
         line = own.line_in(Path(name.rpartition(":")[0]), error)
         raise FedcsoError(f"net: {name}{line} raised {type(error).__name__}: {error}") from error
     if not isinstance(network, nn.Module):
         raise InvalidValue("net", name, "an nn.Module, or a class or function that makes one")
-    _try(network, name, shape)
+    _check(network, name, shape)
     return network
 
 
-def _made(maker: Any, shape: torch.Size) -> Any:
+def _make(maker: Any, shape: torch.Size) -> Any:
     if not callable(maker):
         return None
     required = [p for p in inspect.signature(maker).parameters.values() if p.default is p.empty]
     return maker(shape) if any(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in required) else maker()
 
 
-def _try(network: nn.Module, name: str, shape: torch.Size) -> None:
-    """Raise now, and not in the middle of a run, if a network can't take inputs of this shape."""
+def _check(network: nn.Module, name: str, shape: torch.Size) -> None:
+    """Raise an error before the run starts if a network does not accept inputs of this shape."""
     has = "×".join(map(str, shape))
     try:
         with torch.no_grad():
             output = network(torch.zeros(2, *shape))
     except Exception as error:
         reason = str(error).splitlines()[0]
-        raise FedcsoError(f"net: {name} can't take inputs of {has} ({type(error).__name__}: {reason})") from error
+        raise FedcsoError(f"net: {name} does not accept inputs of {has} ({type(error).__name__}: {reason})") from error
     if tuple(output.shape) not in ((2,), (2, 1)):
-        gives = "×".join(map(str, output.shape))
-        raise InvalidValue("net", name, f"a network with one output; for two inputs of {has} this one gives {gives}")
+        returned = "×".join(map(str, output.shape))
+        raise InvalidValue("net", name, f"a network with one output; for two inputs of {has} it returns {returned}")

@@ -1,4 +1,4 @@
-"""A network from a user's own file: made for the inputs there are, and tried before a run begins."""
+"""A network from a user's file is built for the inputs, and checked before a run starts."""
 
 import pytest
 import torch
@@ -52,22 +52,22 @@ def test_a_class_a_function_of_the_shape_and_a_module_are_networks(named, name):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("wide", "a network with one output; for two inputs of 3×2×2 this one gives 2×3"),
+        ("wide", "a network with one output; for two inputs of 3×2×2 it returns 2×3"),
         ("number", "an nn.Module, or a class or function that makes one"),
         ("nothing", "an nn.Module, or a class or function that makes one"),
         ("broken", r"net\.py:broken, line 23, raised RuntimeError: oh no"),
     ],
 )
-def test_what_is_no_such_network_is_refused(named, name, message):
+def test_other_objects_are_refused(named, name, message):
     with pytest.raises(FedcsoError, match=message):
         net_for(named(name), torch.Size((3, 2, 2)))
 
 
-def test_inputs_that_it_can_not_take_are_told_before_a_run(named):
-    with pytest.raises(FedcsoError, match=r"net: .*net\.py:Fixed can't take inputs of 7 \(RuntimeError"):
+def test_inputs_that_do_not_fit_are_reported_before_a_run(named):
+    with pytest.raises(FedcsoError, match=r"net: .*net\.py:Fixed does not accept inputs of 7 \(RuntimeError"):
         net_for(named("Fixed"), torch.Size((7,)))
 
 
-def test_a_name_that_is_not_in_the_file_is_told_with_the_nearest(named):
+def test_an_unknown_name_in_the_file_is_reported_with_the_nearest(named):
     with pytest.raises(UnknownName, match=r"'Fixd'; did you mean Fixed\?"):
         net_for(named("Fixd"), torch.Size((7,)))
