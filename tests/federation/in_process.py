@@ -4,6 +4,7 @@ import shutil
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
+from fedcso.core.task import Task
 from fedcso.engines import run
 from fedcso.federation import client, rounds
 from fedcso.federation.elsewhere import About, Elsewhere
@@ -13,7 +14,7 @@ from fedcso.federation.order import Order
 from fedcso.federation.rounds import Connection
 from fedcso.federation.server import over_sites
 from fedcso.federation.wire import pack, size, unpack
-from fedcso.runs.config import methods_of, plan_of, task_of
+from fedcso.runs.config import RunConfig
 
 
 @dataclass
@@ -28,39 +29,29 @@ class Sites:
     rows: list = field(default_factory=list)
     """What the journal holds."""
 
-    @property
-    def count(self):
-        return len(task_of(self.config).clients)
+    def __post_init__(self):
+        self.config |= {"command": "flower"}
+        config = RunConfig.from_flat(self.config)
+        ((self.name, (self.algorithm, self.codec)),) = config.built().items()
+        self.task, self.plan = config.task(), config.plan
+        self.names = [str(n) for n in range(len(self.task.clients))]
 
     def play(self, monkeypatch, seed=0, **options):
         """A run of the configuration's only method over the sites."""
         monkeypatch.setattr(rounds, "exchange", self.exchange)
-        ((name, (algorithm, codec)),) = methods_of(self.config).items()
-        task, plan, names = task_of(self.config), plan_of(self.config), [str(n) for n in range(self.count)]
-        federation = Federation(sites=",".join(names), min_sites=1, **self.options)
-        about = [About(task.problem.size(data)) for data in task.clients]
-        roster = SimpleNamespace(
-            nodes={n: n for n in range(self.count) if n not in self.absent},
-            names=names,
-            about=about,
-            wait=lambda *a: None,
-        )
+        federation = Federation(sites=",".join(self.names), min_sites=1, **self.options)
+        about = [About(self.task.problem.size(data)) for data in self.task.clients]
+        nodes = {n: n for n in range(len(self.names)) if n not in self.absent}
+        roster = SimpleNamespace(nodes=nodes, names=self.names, about=about, wait=lambda *a: None)
         journal = SimpleNamespace(record=self.rows.extend)
-        order = Order(self.config, names, run="run", algorithm=name)
-        return run(
-            algorithm,
-            type(task)(Elsewhere(task.problem), about),
-            plan,
-            seed,
-            engine=over_sites(Connection(None, federation, roster, journal), order),
-            codec=codec,
-            **options,
-        )
+        order = Order(self.config, self.names, run="run", algorithm=self.name)
+        engine = over_sites(Connection(None, federation, roster, journal), order)
+        task = Task(Elsewhere(self.task.problem), about)
+        return run(self.algorithm, task, self.plan, seed, engine=engine, codec=self.codec, **options)
 
     def simulated(self, seed=0, **options):
         """The same in one process."""
-        ((algorithm, codec),) = methods_of(self.config).values()
-        return run(algorithm, task_of(self.config), plan_of(self.config), seed, codec=codec, **options)
+        return run(self.algorithm, self.task, self.plan, seed, codec=self.codec, **options)
 
     def forget(self, site):
         """A site loses its folder."""

@@ -30,6 +30,13 @@ def test_methods_with_momentum_and_local_state_come_out_as_simulated(start):
 
 
 @pytest.mark.federation
+def test_u_sent_for_less_comes_out_as_simulated(start):
+    ways = [f"FCSG-M(send_u={way})" for way in ("bfloat16", "int8", "every(2)", "inferred")]
+    local = start(*QUADRATIC, "--algorithm", *ways)
+    assert_like_the_simulation(local.run(), *ways)
+
+
+@pytest.mark.federation
 def test_the_others_come_out_as_simulated(start):
     local = start(*QUADRATIC, "--algorithm", "FCSG", "Local-SCGDM")
     assert_like_the_simulation(local.run(), "FCSG", "Local-SCGDM")
