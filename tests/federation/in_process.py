@@ -13,7 +13,7 @@ from fedcso.federation.order import Order
 from fedcso.federation.rounds import Connection
 from fedcso.federation.server import over_sites
 from fedcso.federation.wire import pack, size, unpack
-from fedcso.runs.config import methods_of, plan_of, task_of
+from fedcso.runs.config import RunConfig
 
 
 @dataclass
@@ -21,7 +21,7 @@ class Sites:
     """A federation in a folder, of whom some may tamper with their answers: (site, round from 0) to a function."""
 
     folder: object
-    config: dict
+    settings: dict
     options: dict = field(default_factory=dict)
     tampered: dict = field(default_factory=dict)
     absent: set = field(default_factory=set)
@@ -29,14 +29,18 @@ class Sites:
     """What the journal holds."""
 
     @property
+    def config(self):
+        return RunConfig.from_flat(self.settings)
+
+    @property
     def count(self):
-        return len(task_of(self.config).clients)
+        return len(self.config.task().clients)
 
     def play(self, monkeypatch, seed=0, **options):
         """A run of the configuration's only method over the sites."""
         monkeypatch.setattr(rounds, "exchange", self.exchange)
-        ((name, (algorithm, codec)),) = methods_of(self.config).items()
-        task, plan, names = task_of(self.config), plan_of(self.config), [str(n) for n in range(self.count)]
+        ((name, (algorithm, codec)),) = self.config.built().items()
+        task, plan, names = self.config.task(), self.config.plan, [str(n) for n in range(self.count)]
         federation = Federation(sites=",".join(names), min_sites=1, **self.options)
         about = [About(task.problem.size(data)) for data in task.clients]
         roster = SimpleNamespace(
@@ -46,7 +50,7 @@ class Sites:
             wait=lambda *a: None,
         )
         journal = SimpleNamespace(record=self.rows.extend)
-        order = Order(self.config, names, run="run", algorithm=name)
+        order = Order(self.settings, names, run="run", algorithm=name)
         return run(
             algorithm,
             type(task)(Elsewhere(task.problem), about),
@@ -59,8 +63,8 @@ class Sites:
 
     def simulated(self, seed=0, **options):
         """The same in one process."""
-        ((algorithm, codec),) = methods_of(self.config).values()
-        return run(algorithm, task_of(self.config), plan_of(self.config), seed, codec=codec, **options)
+        ((algorithm, codec),) = self.config.built().values()
+        return run(algorithm, self.config.task(), self.config.plan, seed, codec=codec, **options)
 
     def forget(self, site):
         """A site loses its folder."""

@@ -13,7 +13,7 @@ from fedcso.core.plan import Plan
 from fedcso.problems import PROBLEMS
 from fedcso.runs.callbacks import Rhythm
 from fedcso.runs.config import MAIN, RunConfig, option_names
-from fedcso.runs.methods import parse_methods
+from fedcso.runs.methods import Method, parse_methods
 
 OWN = """
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ def test_it_makes_the_task_the_methods_and_units_of_work():
     config = from_options("nested_quadratic", "--clients", 2, *methods)
     task = config.task()
     assert len(task.clients) == 2
-    assert config.algorithms() == {"FCSG": FCSG(0.3), "FCSG-M(momentum=0.2)": FCSGM(0.3, 0.2)}
+    assert config.built() == {"FCSG": Method(FCSG(0.3)), "FCSG-M(momentum=0.2)": Method(FCSGM(0.3, 0.2))}
     units = config.units(task)
     assert [unit.labels for unit in units] == [{"method": "FCSG"}, {"method": "FCSG-M(momentum=0.2)"}]
     assert [unit.seeds for unit in units] == [(0, 1, 2)] * 2
@@ -94,7 +94,7 @@ def test_it_makes_the_task_the_methods_and_units_of_work():
 )
 def test_mistakes_in_a_file_are_told(change, error, told):
     with pytest.raises(error, match=told):
-        RunConfig.from_flat({"problem": "nested_quadratic"} | change).algorithms()
+        RunConfig.from_flat({"problem": "nested_quadratic"} | change).built()
 
 
 def test_a_folder_is_called_after_the_problem_unless_it_has_a_name():
@@ -117,13 +117,13 @@ def mine(tmp_path):
 
 def test_hyper_parameters_of_an_own_method_are_options(mine):
     config = from_options("nested_quadratic", "--algorithm", mine, "FCSG", "--friction", 0.125, "--learning-rate", 0.1)
-    own, other = config.algorithms().values()
+    own, other = (method.algorithm for method in config.built().values())
     assert (own.friction, own.learning_rate, other.learning_rate) == (0.125, 0.1, 0.1)
 
 
 def test_they_may_stand_in_a_file(mine, tmp_path):
     (tmp_path / "run.yaml").write_text(f"problem: nested_quadratic\nalgorithm: '{mine}'\nfriction: 0.125\n")
-    (own,) = from_options("--config", tmp_path / "run.yaml").algorithms().values()
+    ((own, _),) = from_options("--config", tmp_path / "run.yaml").built().values()
     assert own.friction == 0.125
 
 
@@ -132,7 +132,7 @@ def test_options_of_the_run_and_the_problem_keep_their_names(mine):
     config = from_options("invariant_logistic", "--algorithm", f"{mine}(noise=0.5)", "--rounds", 7, "--noise", 2.0)
     assert config.plan.rounds == 7
     assert config.problem_options["noise"] == 2.0
-    (own,) = config.algorithms().values()
+    ((own, _),) = config.built().values()
     assert (own.rounds, own.noise) == (3, 0.5)
 
 

@@ -19,7 +19,7 @@ from fedcso.engines.loop import drive
 from fedcso.engines.reference import ClientByClient
 from fedcso.federation.deploy.deployment import SUPERLINK, Deployment, site_process
 from fedcso.runs import checkpoint
-from fedcso.runs.config import methods_of, plan_of, task_of
+from fedcso.runs.config import RunConfig
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.study import as_file_name
 from tests import processes
@@ -142,10 +142,9 @@ def final(folder, algorithm, seed=0):
 
 def simulated(folder, algorithm, seed=0):
     """The same in one process."""
-    config = folder.config()
-    task = task_of(config)
-    method = methods_of(config)[algorithm]
-    return run(method.algorithm, task, plan_of(config), seed, codec=method.codec)
+    config = RunConfig.from_flat(folder.config())
+    method = config.built()[algorithm]
+    return run(method.algorithm, config.task(), config.plan, seed, codec=method.codec)
 
 
 def without(folder, algorithm, absent, seed=0):
@@ -157,10 +156,9 @@ def without(folder, algorithm, absent, seed=0):
                 return NonFinite("reply", number, opened.round.number, 0, seed)
             return super().local_round(number, opened)
 
-    config = folder.config() | {"on_nonfinite": "drop"}
-    task = task_of(config)
-    method = methods_of(config)[algorithm]
-    (trace,) = drive(WithGaps(Job(method.algorithm, task, plan_of(config), seed, codec=method.codec)))
+    config = RunConfig.from_flat(folder.config() | {"on_nonfinite": "drop"})
+    method = config.built()[algorithm]
+    (trace,) = drive(WithGaps(Job(method.algorithm, config.task(), config.plan, seed, codec=method.codec)))
     return trace
 
 
