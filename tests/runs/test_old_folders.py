@@ -40,9 +40,7 @@ def test_its_settings_are_understood():
     config = RunConfig.of(RunFolder.open(OLD / "run"))
     assert config.problem == "nested_quadratic"
     assert config.problem_options["dimension"] == 2
-    assert [method.text for method in config.methods] == [
-        *("FCSG-M", "Acc-FCSG-M(momentum=0.5, send_u=int8)", "SCAFFOLD")
-    ]
+    assert [method.text for method in config.methods] == ["FCSG-M", "Acc-FCSG-M(momentum=0.5)", "SCAFFOLD"]
     assert config.hyper_parameters == {"learning_rate": "cosine(0.1, 8)", "momentum": 0.2}
     assert (config.plan.rounds, config.plan.local_steps, config.plan.participation) == (4, 2, 2)
     assert config.seeds == (0, 1)

@@ -2,6 +2,9 @@
 
 import pytest
 
+from fedcso.algorithms.fcsg_m import FCSGM
+from fedcso.codecs import Int8
+from fedcso.core.codec import full
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
 from fedcso.core.schedules import Cosine
 from fedcso.runs.config import RunConfig
@@ -27,8 +30,8 @@ def test_grid_points_are_all_combinations_of_the_values_that_a_method_has():
             {"learning_rate": 0.2, "momentum": 0.5},
         ],
     }
-    (_, method) = config.run.methods
-    assert [(a.learning_rate, a.momentum) for a, _ in config.points(method)] == [(0.1, 0.5), (0.2, 0.5)]
+    (_, spec) = config.run.methods
+    assert [point.method.algorithm for point in config.points(spec)] == [FCSGM(0.1, 0.5), FCSGM(0.2, 0.5)]
 
 
 SPELLINGS = [
@@ -52,8 +55,8 @@ def test_ranges_come_back_from_a_file():
     search = {"learning_rate": Range(1e-05, 0.1), "momentum": Range(0.1, 1.0)}
     config = sweep("FCSG-M", search=search, trials=3, metric="loss", tuning_seeds=(5, 6))
     assert SweepConfig.from_flat(config.flat()) == config
-    (method,) = config.run.methods
-    assert [point.values for point in config.corners(method)] == [
+    (spec,) = config.run.methods
+    assert [point.values for point in config.corners(spec)] == [
         {"learning_rate": 1e-05, "momentum": 0.1},
         {"learning_rate": 0.1, "momentum": 1.0},
     ]
@@ -76,7 +79,15 @@ def test_what_can_not_be_tried_is_refused(settings, error, told):
 
 
 def test_only_settings_that_differ_in_real_numbers_are_played_together():
-    config = sweep("FCSG-M", grid={"learning_rate": "0.1,0.2", "send_u": "full,every(2),int8"})
-    (method,) = config.run.methods
-    groups = [[point.values["send_u"] for point in group] for group in stackable(config.points(method))]
-    assert sorted(map(sorted, groups)) == [["every(2)"], ["every(2)"], ["full", "full"], ["int8"], ["int8"]]
+    config = sweep("FCSG-M", grid={"learning_rate": "0.1,cosine(0.1, 5)", "send_u": "full,every(2)"})
+    (spec,) = config.run.methods
+    groups = [[spec.spell(point.method) for point in group] for group in stackable(config.points(spec))]
+    assert [len(group) for group in groups] == [2, 2]
+    assert all("every(2)" in text for text in groups[1])
+
+
+def test_a_method_without_u_is_tried_without_ways_to_send_it():
+    config = sweep("FCSG", "FCSG-M", grid={"send_u": "full,int8"})
+    assert points(config) == {"FCSG": [{}], "FCSG-M": [{"send_u": full}, {"send_u": Int8()}]}
+    with pytest.raises(InvalidValue, match=r"a hyper-parameter of FCSG$"):
+        sweep("FCSG", grid={"send_u": "full,int8"})

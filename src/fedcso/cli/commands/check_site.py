@@ -1,9 +1,9 @@
-"""What would leave a site with this table if it joined a federation: shapes and counts, never rows.
+"""Show what would leave a site if it joined a federation with this table: shapes and counts, never rows.
 
 examples:
   fedcso check-site my.csv --label y
   fedcso check-site my.csv --label outcome --positive died,relapsed --drop ward
-  fedcso check-site my.csv --label y --json        word for word what is sent
+  fedcso check-site my.csv --label y --json        the exact message
 """
 
 import json
@@ -13,18 +13,18 @@ from fedcso.datasets.tables.columns import CATEGORIES
 from fedcso.datasets.tables.describe import FEWEST, Column, Description, describe_table
 from fedcso.reports.terminal import show
 
-HELP = "what would leave a site that joins a federation"
+HELP = "show what would leave a site that joins a federation"
 
 
 def main(arguments: list[str]) -> int:
-    """Say it."""
+    """Print a summary of what is sent, or the message itself."""
     parser = simple_parser("check-site", str(__doc__))
-    parser.add_argument("data", help="the site's own .csv, .xlsx, .parquet or .npz file")
-    parser.add_argument("--label", default="", help="the column that says which rows are positive")
+    parser.add_argument("data", help="the site's table: a .csv, .xlsx, .parquet or .npz file")
+    parser.add_argument("--label", default="", help="the column that holds the labels")
     parser.add_argument("--positive", default="", help="the labels that count as positive, separated by commas")
     parser.add_argument("--drop", default="", help="columns to leave out, separated by commas")
-    parser.add_argument("--columns", default="", help="the only columns to learn from, separated by commas")
-    parser.add_argument("--json", action="store_true", help="word for word what is sent when the site joins")
+    parser.add_argument("--columns", default="", help="the only columns to use, separated by commas")
+    parser.add_argument("--json", action="store_true", help="print the exact message that is sent when the site joins")
     options = parser.parse_args(arguments)
     described, parts, notes = describe_table(
         options.data, options.label, options.positive, options.drop, options.columns
@@ -32,16 +32,20 @@ def main(arguments: list[str]) -> int:
     if options.json:
         print(json.dumps(described.as_json(), indent=1))
         return 0
-    print(f"{options.data}: {sum(parts.values())} rows, of which {parts['train']} train, ", end="")
-    print(f"{parts['validation']} validate and {parts['test']} test; no row leaves this machine.\n")
-    print(f"Once, when joining: {described.rows} training rows, {described.positives} of them positive, and of these:")
+    print(f"{options.data}: {sum(parts.values())} rows: {parts['train']} for training, ", end="")
+    print(f"{parts['validation']} for validation, {parts['test']} for testing. No row leaves this machine.\n")
+    print(f"Sent once, when joining: {described.rows} training rows, {described.positives} positive, and about them:")
     if described.pictures:
-        print(f"pictures of {'×'.join(map(str, described.pictures))}: their shape\n")
+        print(f"pictures of {'×'.join(map(str, described.pictures))}: only their shape\n")
     else:
         show([_row(name, column) for name, column in described.columns.items()])
-    print("In every round: the model's parameters after training here (and what else the method averages, such as u),")
-    print("how many samples were drawn, the mean training loss, seconds; now and then metrics on the test rows.")
-    print("Such updates can tell something about the rows: docs/deployment.md says what helps (noise, clipping).")
+    print(
+        "Sent in every round: the model after training here (and what else the method averages, such as u), the number"
+    )
+    print("of samples drawn, the mean training loss and the seconds; in some rounds also metrics on the test rows.")
+    print(
+        "Such updates can reveal something about the rows; docs/deployment.md describes protections (noise, clipping)."
+    )
     for note in [*notes, *_warnings(described)]:
         print(f"note    {note}")
     return 0
@@ -54,7 +58,7 @@ def _row(name: str, column: Column) -> dict[str, str]:
 
 
 def _leaving(column: Column) -> list[str]:
-    """Say what is told of a column besides its kind and counts."""
+    """Return what is sent about a column besides its kind and counts."""
     return [
         *([f"mean {column.mean:.4g}", f"deviation {column.deviation:.4g}"] if column.deviation or column.mean else []),
         *(f"{value} ({count})" for value, count in column.categories.items()),
@@ -65,8 +69,10 @@ def _leaving(column: Column) -> list[str]:
 def _warnings(described: Description) -> list[str]:
     found = []
     if not described.positives:
-        found.append("there is no positive training row: for AUPRC this site can only measure, not train")
+        found.append("no training row is positive: for AUPRC this site can evaluate models, but not train them")
     for name, column in described.columns.items():
         if not column.categories and column.kind == CATEGORIES:
-            found.append(f"{name}: no category occurs {FEWEST} times; an identifier? Its values stay here")
+            found.append(
+                f"{name}: no category occurs at least {FEWEST} times, so its values are not sent; is it an identifier?"
+            )
     return found

@@ -1,7 +1,7 @@
-"""Compare runs: the last evaluation of every method, mean ± 95 % interval over seeds, and paired differences.
+"""Compare runs: the last evaluation of every method as mean ± 95 % interval over seeds, and paired differences.
 
-Differences are taken seed by seed against the first method (or --baseline), so that what a seed has in
-common cancels. Runs on different data are refused.
+Differences to the first method (or --baseline) are taken seed by seed, so that effects of the seed cancel.
+Runs on different data are only compared with --allow-different-data.
 
 examples:
   fedcso compare runs/A                        the methods of one run
@@ -22,38 +22,37 @@ from fedcso.reports.tables import Estimate, summary
 from fedcso.reports.terminal import show
 from fedcso.runs.folder import RunFolder
 
-HELP = "runs side by side: mean ± interval, paired differences"
+HELP = "compare runs: means with intervals, paired differences"
 
 
 def main(arguments: list[str]) -> int:
-    """Two tables."""
+    """Print the last evaluations and the paired differences."""
     parser = simple_parser("compare", str(__doc__))
     parser.add_argument("folder", nargs="+", help="run folders")
     parser.add_argument(
-        "--metric", help="metric of the differences; by default the most telling one they have in common"
+        "--metric", help="the metric to compare; by default the most informative one that all runs have"
     )
-    parser.add_argument("--baseline", help="method that the others are held against; by default the first")
-    parser.add_argument(
-        "--allow_different_data", action="store_true", help="compare runs on different data all the same"
-    )
+    parser.add_argument("--baseline", help="the method to compare with; by default the first")
+    parser.add_argument("--allow_different_data", action="store_true", help="compare runs even if their data differ")
     options = parser.parse_args(arguments)
     folders = [RunFolder.open(Path(path)) for path in options.folder]
     data = {folder.path: folder.environment()["data"] for folder in folders}
     if any(value != data[folders[0].path] for value in data.values()) and not options.allow_different_data:
         listing = "; ".join(f"{path}: {value}" for path, value in data.items())
         raise FedcsoError(
-            f"these runs have different data ({listing}); --allow-different-data compares them all the same"
+            f"the data of these runs differ ({listing}); to compare them anyway, add --allow-different-data"
         )
-    record = _merged(folders)
+    record = _merge(folders)
     show(summary(record), title="last evaluation")
     show(differences(record, options.metric, options.baseline), title="paired differences")
     return 0
 
 
-def _merged(folders: list[RunFolder]) -> Record:
-    """All evaluations; a method that occurs in several folders is told apart by the folder's name, or its whole path.
+def _merge(folders: list[RunFolder]) -> Record:
+    """Return the evaluations of all folders as one record.
 
-    What the metrics mean is said by the first folder that says it.
+    A method that occurs in several folders is labelled with the folder's name, or with its path if names are equal. The
+    metrics are declared by the first folder that declares any.
     """
     records = {str(folder.path): record_of(folder) for folder in folders}
     names = {path: Path(path).name for path in records}
@@ -73,14 +72,14 @@ def _merged(folders: list[RunFolder]) -> Record:
 
 
 def differences(record: Record, metric: str | None, baseline: str | None) -> list[dict[str, Any]]:
-    """Of every other method against the baseline, over the seeds both have."""
+    """Return a row for every other method: its difference to the baseline, over the seeds that both have."""
     methods = _by_method(record.rows)
     names = [one.name for one in record.metrics()]
     there = [name for name in names if all(any(has(row, name) for row in rows) for rows in methods)]
     if metric is not None and metric not in there:
         raise UnknownName("metric", metric, there)
     if not there:
-        raise FedcsoError("these runs have no metric in common")
+        raise FedcsoError("these runs have no metric in common: compare runs of the same problem")
     headline = record.declared.headline
     metric = metric or (headline if headline in there else there[0])
     last: dict[str, dict[Any, float]] = {}

@@ -1,4 +1,4 @@
-"""Get a dataset, or check that it is there and whole.
+"""Download a dataset, or check that it is complete.
 
 examples:
   fedcso data check digits
@@ -10,16 +10,16 @@ from fedcso.core.errors import UnknownName
 from fedcso.datasets import load_any
 from fedcso.datasets.fetch.places import DataMissing
 
-HELP = "get a dataset, or check that it is there and whole"
+HELP = "download a dataset, or check that it is complete"
 
 
 def check(name: str) -> str:
-    """Load a data set and return in words what is in it."""
+    """Load a dataset and return a summary of it."""
     return load_any(name).summary()
 
 
 def get(name: str) -> str:
-    """Do the same, after a download if the data are missing and can be had."""
+    """Load a dataset, downloading it first if it is missing, and return a summary of it."""
     try:
         return check(name)
     except DataMissing as missing:
@@ -33,10 +33,10 @@ ACTIONS = {"get": get, "check": check}
 
 
 def main(arguments: list[str]) -> int:
-    """Load it and say what is in it."""
+    """Carry out the action and print the summary."""
     parser = simple_parser("data", str(__doc__))
-    parser.add_argument("action", help="get or check")
-    parser.add_argument("name", help="the dataset (fedcso list datasets)")
+    parser.add_argument("action", help="get (download it if it is missing) or check")
+    parser.add_argument("name", help="the dataset (see: fedcso list datasets)")
     options = parser.parse_args(arguments)
     if options.action not in ACTIONS:
         raise UnknownName("action", options.action, ACTIONS)

@@ -1,8 +1,8 @@
-"""Is the inner batch large enough? Bias and noise of the gradient estimate, measured from samples.
+"""Measure bias and noise of the gradient estimate from samples: is the inner batch large enough?
 
-At the start x_0 of a problem, or at the models that a run has left in its folder (train for a few rounds, then ask).
-For each m: how far the mean of the estimate is from the true gradient, which no number of rounds removes, against the
-noise of a round, which averages out; and which m it would take. Needs no exact gradient.
+The estimate is examined at the starting point x_0 of a problem, or at the models in the folder of a run. For each inner
+batch m the table shows the bias, which no number of rounds removes, beside the noise of a round, which averages out, and
+then which m would be large enough. The exact gradient is not needed.
 
 examples:
   fedcso diagnose invariant_logistic
@@ -17,6 +17,7 @@ from typing import Any
 
 from safetensors.torch import load_file
 
+from fedcso.cli.options import add_problem_options
 from fedcso.cli.parser import Parser, simple_parser
 from fedcso.core.errors import FedcsoError, InvalidValue, require_positive
 from fedcso.core.plan import Plan
@@ -31,26 +32,28 @@ from fedcso.runs.folder import RunFolder
 from fedcso.runs.specs import make_task, task_maker
 from fedcso.theory.diagnosis import Diagnosis, diagnose
 
-HELP = "is the inner batch large enough? bias and noise, measured"
+HELP = "measure bias and noise: is the inner batch large enough?"
 
 
 def main(arguments: list[str]) -> int:
-    """A table and a verdict for every model."""
+    """Print a table and advice for every model."""
     parser = simple_parser("diagnose", str(__doc__))
     parser.usage = "fedcso diagnose PROBLEM|FOLDER [options]"
-    parser.add_argument("--sizes", default="1,2,4,8,16,32", help="m, separated by commas")
-    parser.add_argument("--samples", type=int, default=512, help="outer samples, over all clients")
-    parser.add_argument("--target", type=float, help="how small the bias shall be, if not below the noise")
-    parser.add_argument("--seed", type=int, default=0, help="of x_0, and of the samples")
+    parser.add_argument("--sizes", default="1,2,4,8,16,32", help="inner batch sizes m to examine, separated by commas")
+    parser.add_argument("--samples", type=int, default=512, help="outer samples to draw, over all clients")
+    parser.add_argument("--target", type=float, help="the bias to aim for; by default the noise of a round")
+    parser.add_argument("--seed", type=int, default=0, help="seed of x_0 and of the samples")
     where = arguments[0] if arguments and not arguments[0].startswith("-") else None
     if where is None:
         parser.parse_args(arguments)  # --help ends here
-        raise FedcsoError("which problem, or which run's folder? Name it first: fedcso diagnose invariant_logistic")
+        raise FedcsoError(
+            "the problem or run folder is missing: name it first, as in `fedcso diagnose invariant_logistic`"
+        )
     if Path(where).is_dir():
         options = parser.parse_args(arguments[1:])
-        task, plan, models = _of_a_run(RunFolder.open(Path(where)))
+        task, plan, models = _from_run(RunFolder.open(Path(where)))
     else:
-        options, task, plan = _of_a_problem(parser, where, arguments[1:])
+        options, task, plan = _from_problem(parser, where, arguments[1:])
         models = iter([("x_0", starting_point(task.problem, stream(options.seed, START, 0)))])
     if options.target is not None:
         require_positive("target", options.target)
@@ -61,7 +64,7 @@ def main(arguments: list[str]) -> int:
             task.problem,
             x,
             clients,
-            _sizes(options.sizes),
+            _parse_sizes(options.sizes),
             samples=options.samples,
             averaged=averaged,
             weights=[plan.weight(task.problem, data) for data in clients],
@@ -72,21 +75,21 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _sizes(text: str) -> list[int]:
+def _parse_sizes(text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise InvalidValue("sizes", text, "whole numbers separated by commas: 1,10,100") from None
+        raise InvalidValue("sizes", text, "whole numbers separated by commas, as in 1,10,100") from None
 
 
-def _of_a_problem(parser: Parser, problem: str, arguments: list[str]) -> tuple[Any, Task, Plan]:
-    """The problem with its options, and as much of a plan as the noise of a round depends on."""
+def _from_problem(parser: Parser, problem: str, arguments: list[str]) -> tuple[Any, Task, Plan]:
+    """Return the options, the task of a problem, and a plan with the sizes on which the noise of a round depends."""
     maker = task_maker(problem)
     usual = Plan(**plan_defaults(maker))
-    group = parser.add_argument_group("of which a round consists")
-    group.add_argument("--local_steps", type=int, default=usual.local_steps, help="q")
-    group.add_argument("--outer_batch", type=int, default=usual.outer_batch, help="b")
-    parser.add_function_arguments(maker, as_group=True)
+    group = parser.add_argument_group("sizes of a round")
+    group.add_argument("--local_steps", type=int, default=usual.local_steps, help="q, the steps of a client in a round")
+    group.add_argument("--outer_batch", type=int, default=usual.outer_batch, help="b, outer samples per step")
+    add_problem_options(parser, maker, problem)
     options = parser.parse_args(arguments)
     values = options.as_dict()
     names = option_names(problem)
@@ -94,10 +97,10 @@ def _of_a_problem(parser: Parser, problem: str, arguments: list[str]) -> tuple[A
     return options, task, Plan(local_steps=options.local_steps, outer_batch=options.outer_batch)
 
 
-def _of_a_run(folder: RunFolder) -> tuple[Task, Plan, Iterator[tuple[str, Tree]]]:
-    """A run's task and plan, and its last models: of the first seed of each method."""
+def _from_run(folder: RunFolder) -> tuple[Task, Plan, Iterator[tuple[str, Tree]]]:
+    """Return the task and the plan of a run, and the last model of each method for its first seed."""
     if "problem" not in folder.config():
-        raise FedcsoError(f"{folder.path / 'config.yaml'} does not say which problem it is for")
+        raise FedcsoError(f"{folder.path / 'config.yaml'} does not name a problem: is this the folder of a run?")
     path = folder.path / "model-final.safetensors"
     if not path.is_file():
         raise FedcsoError(f"{folder.path} has no models yet; go on with: fedcso resume {folder.path}")

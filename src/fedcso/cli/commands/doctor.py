@@ -1,4 +1,4 @@
-"""What fedcso runs on: versions, threads, device, datasets found, optional parts.
+"""Show what fedcso runs on: versions, threads, device, optional packages and the datasets found.
 
 examples:
   fedcso doctor
@@ -15,7 +15,7 @@ from fedcso.core.errors import FedcsoError
 from fedcso.datasets import TABLES
 from fedcso.runs.folder import environment
 
-HELP = "versions, threads, device, data found"
+HELP = "show versions, threads, device and the datasets found"
 
 EXTRAS = {
     "flower": ["flwr"],
@@ -28,12 +28,12 @@ EXTRAS = {
 
 
 def main(arguments: list[str]) -> int:
-    """A list."""
+    """Print the versions, the machine, the extras and the datasets."""
     simple_parser("doctor", str(__doc__)).parse_args(arguments)
     found = environment()
     for name, version in found["versions"].items():
         print(f"{name:14} {version}")
-    print(f"{'commit':14} {found['commit'] or 'not run from a checkout'}")
+    print(f"{'commit':14} {found['commit'] or 'none (not a git checkout)'}")
     for name, value in found["machine"].items():
         print(f"{name:14} {value}")
     print(f"{'device':14} {'cuda' if torch.cuda.is_available() else 'cpu'}")

@@ -1,4 +1,4 @@
-"""What there is: problems, algorithms, datasets, experiments, engines, estimators, schedules.
+"""List problems, algorithms, datasets, experiments, engines, estimators and schedules.
 
 examples:
   fedcso list
@@ -20,7 +20,7 @@ from fedcso.estimators import ESTIMATORS
 from fedcso.experiments import EXPERIMENTS
 from fedcso.problems import PROBLEMS
 
-HELP = "problems, algorithms, datasets, experiments, engines"
+HELP = "list problems, algorithms, datasets, experiments, engines, estimators, schedules"
 
 
 def _first_line(thing: Any) -> str:
@@ -28,7 +28,7 @@ def _first_line(thing: Any) -> str:
 
 
 FLOWER = {"flower": _first_line(federation)}
-"""An engine, too, but not one that is chosen by its name: fedcso flower."""
+"""Listed with the engines, although it has a command instead of a name for --engine."""
 
 TABLES: dict[str, Callable[[], dict[str, str]]] = {
     "problems": lambda: {name: _first_line(maker) for name, maker in PROBLEMS.items()},
@@ -39,16 +39,16 @@ TABLES: dict[str, Callable[[], dict[str, str]]] = {
     "estimators": lambda: {name: _first_line(estimator.losses) for name, estimator in ESTIMATORS.items()},
     "schedules": lambda: {name: _first_line(kind) for name, kind in SCHEDULES.items()},
 }
-"""What each kind of thing is described by: its docstring's first line, or its file's."""
+"""By kind, the names and their descriptions: the first line of a docstring, of the object or of its file."""
 
 
 def main(arguments: list[str]) -> int:
-    """One table, or all."""
+    """Print one list, or all of them."""
     parser = simple_parser("list", str(__doc__))
-    parser.add_argument("what", nargs="?", help=f"one of: {', '.join(TABLES)}")
+    parser.add_argument("what", nargs="?", help=f"{', '.join(TABLES)}; by default all")
     what = parser.parse_args(arguments).what
     if what and what not in TABLES:
-        raise UnknownName("table", what, TABLES)
+        raise UnknownName("list", what, TABLES)
     for title, table in TABLES.items():
         if what in (None, title):
             print(f"{title}:")

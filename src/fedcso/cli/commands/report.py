@@ -1,4 +1,4 @@
-"""Make figures, tables and the report of run folders anew, from their metrics; also of unfinished runs.
+"""Redraw the figures, tables and report of run folders from their metrics, also of unfinished runs.
 
 examples:
   fedcso report runs/2026-01-31_120000_invariant_logistic_1a2b3c
@@ -14,24 +14,22 @@ from fedcso.reports.recorded import record_of
 from fedcso.reports.terminal import show, show_models
 from fedcso.runs.folder import RunFolder
 
-HELP = "make figures, tables and the report of run folders anew"
+HELP = "redraw the figures, tables and report of run folders"
 
 
 def main(arguments: list[str]) -> int:
-    """All folders in turn."""
+    """Write the report of every folder."""
     parser = simple_parser("report", str(__doc__))
     parser.add_argument("folder", nargs="+", help="run folders")
     for path in parser.parse_args(arguments).folder:
         folder = RunFolder.open(Path(path))
         if "problem" not in folder.config():
-            raise FedcsoError(
-                f"{folder.path} is a reproduction; make its figures anew with: fedcso resume {folder.path}"
-            )
+            raise FedcsoError(f"{folder.path} is a reproduction; to redraw its figures: fedcso resume {folder.path}")
         record = record_of(folder)
         if not record.declared.metrics:
             print(
-                f"note    {folder.path} has no metrics.json: it was made by a version that declared no metrics, so "
-                f"they have no titles here, and no model is called the best. fedcso resume {folder.path} writes it."
+                f"note    {folder.path} has no metrics.json (it is from an older version), so metrics have no titles and "
+                f"no best model is named; to write it: fedcso resume {folder.path}"
             )
         table = outputs.write_report(folder, record, outputs.title_of(folder), _all_rounds(folder))
         show(table, title=f"{folder.path} ({folder.status})")
@@ -41,5 +39,5 @@ def main(arguments: list[str]) -> int:
 
 
 def _all_rounds(folder: RunFolder) -> int | None:
-    """How many rounds runs should have, once they are over: with fewer they broke off."""
+    """Return the number of rounds that a finished run should have; runs with fewer rounds failed."""
     return folder.config().get("rounds") if folder.status in ("done", "failed") else None

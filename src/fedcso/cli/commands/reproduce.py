@@ -1,12 +1,12 @@
-"""Reproduce a figure or table of the paper; prints what the paper states beside what is measured here.
+"""Reproduce a figure or table of the paper, and check what the paper states about it.
 
 examples:
-  fedcso reproduce figure1 --quick      a smaller version, in less than a minute
-  fedcso reproduce figure1              the whole, in a few minutes
-  fedcso reproduce table1 --quick       the theorems' bounds and exponents, measured, in less than a minute
-  fedcso reproduce figure2 --quick      few-shot learning, on embedded characters, in four minutes
-  fedcso reproduce figure2              on Omniglot, in an hour; fedcso resume goes on where it was stopped
-  fedcso reproduce communication        what it costs to send u: accuracy against bytes
+  fedcso reproduce figure1 --quick      a smaller version, less than a minute
+  fedcso reproduce figure1              the full version, a few minutes
+  fedcso reproduce table1 --quick       the theorems' bounds and exponents, less than a minute
+  fedcso reproduce figure2 --quick      few-shot learning on embedded characters, four minutes
+  fedcso reproduce figure2              the same on Omniglot, an hour (fedcso resume continues it)
+  fedcso reproduce communication        accuracy against bytes, for several ways of sending u
 """
 
 from pathlib import Path
@@ -15,15 +15,15 @@ from fedcso.cli.parser import simple_parser
 from fedcso.experiments import EXPERIMENTS
 from fedcso.runs.folder import RunFolder
 
-HELP = "the paper's figures and tables, with its statements checked"
+HELP = "reproduce the paper's figures and tables and check its statements"
 
 
 def main(arguments: list[str]) -> int:
-    """A new reproduction."""
+    """Start a new reproduction."""
     parser = simple_parser("reproduce", str(__doc__))
-    parser.add_argument("experiment", help=f"one of: {', '.join(EXPERIMENTS)}")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, seeds and settings")
-    parser.add_argument("--out", default="runs", help="where run folders go")
+    parser.add_argument("experiment", help=", ".join(EXPERIMENTS))
+    parser.add_argument("--quick", action="store_true", help="a smaller version with fewer rounds, seeds and settings")
+    parser.add_argument("--out", default="runs", metavar="FOLDER", help="where run folders are created")
     options = parser.parse_args(arguments)
     settings = EXPERIMENTS[options.experiment].settings(options.quick)
     config = {"command": "reproduce", "experiment": options.experiment, "quick": options.quick} | settings.flat()
@@ -31,6 +31,6 @@ def main(arguments: list[str]) -> int:
 
 
 def resume(folder: RunFolder) -> int:
-    """Carry out what is left of it."""
+    """Carry out what is left of a reproduction."""
     EXPERIMENTS[folder.config()["experiment"]].resume(folder)
     return 0

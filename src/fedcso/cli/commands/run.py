@@ -1,14 +1,14 @@
-"""Run one or several methods on one problem, for several seeds; figures and tables come by themselves.
+"""Run one or several methods on a problem, for several seeds, and write figures, tables and a report.
 
 examples:
   fedcso run invariant_logistic
   fedcso run invariant_logistic --algorithm FCSG FCSG-M --noise 2 --inner-batch 100 --seeds 5
   fedcso run invariant_logistic --algorithm 'FCSG-M(momentum=0.5)' 'FCSG-M(momentum=0.1)' --rounds 50
   fedcso run nested_quadratic --algorithm SCAFFOLD --learning-rate 'cosine(0.1, 5000)'
-  fedcso run examples/own_problem.py:task --rounds 20     your own problem (or module:name)
-  fedcso run --config runs/…/config.yaml --seeds 10       an earlier run again, with changes
-  fedcso run invariant_logistic --print-config            the complete configuration, to edit
-  fedcso run classification --engine distributed --ranks 2    several processes, on one host or many
+  fedcso run examples/own_problem.py:task --rounds 20     your own problem: path.py:name or module:name
+  fedcso run --config runs/…/config.yaml --seeds 10       repeat an earlier run with changes
+  fedcso run invariant_logistic --print-config            print the complete configuration
+  fedcso run classification --engine distributed --ranks 2    in several processes
 """
 
 import json
@@ -26,15 +26,15 @@ from fedcso.runs.config import RunConfig
 from fedcso.runs.execute import execute_study, same_data
 from fedcso.runs.folder import RunFolder
 
-HELP = "one or several methods on one problem, for several seeds"
+HELP = "run one or several methods on a problem, for several seeds"
 
 
 def main(arguments: list[str]) -> int:
-    """Carry out a new run."""
+    """Start a new run."""
     config = RunConfig.from_flat(read_options("run", str(__doc__), arguments))
     config.require_available()
     task = config.task()
-    config.units(task)  # mistakes show before a folder is made
+    config.units(task)  # raises if something does not fit together, before a folder is created
     for note in task.notes:
         print(f"note    {note}")
     data = {"digest": task.digest(), "clients": len(task.clients)}
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
 
 
 def resume(folder: RunFolder, processes: int | None = None) -> int:
-    """Carry out what is left of a run, where it has ranks by another number of them."""
+    """Carry out what is left of a run; with the engine distributed the number of processes may change."""
     config = RunConfig.of(folder)
     if processes is not None:
         launch.require_over_ranks(config.engine, processes)
@@ -57,24 +57,27 @@ def resume(folder: RunFolder, processes: int | None = None) -> int:
 
 
 def follow() -> int:
-    """On a rank that does not lead: do what the first one says, with the same settings, files and data."""
+    """Run on a rank other than the first: follow it, with the same settings, files and data."""
     said = ranks.hear()
-    if not said:  # the first one has nothing to do, and says why
+    if not said:  # the first rank has stopped and reports why
         return 0
     flat, told = json.loads(said)
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # the leader sees them, and says when to stop
+        signal.signal(number, signal.SIG_IGN)  # the first rank handles them and stops the others
     config = RunConfig.from_flat(flat)
     task = config.task()
     for what, ours in _digests(config, task).items():
         if ours != told[what]:
-            raise FedcsoError(f"rank {ranks.rank()} has other {what} than the first (digest {ours}, not {told[what]})")
+            raise FedcsoError(
+                f"{what} on rank {ranks.rank()} differs from that on the first rank (digest {ours}, not {told[what]}); "
+                "all ranks must have the same"
+            )
     config.study(config.units(task), Path()).follow()
     return 0
 
 
 def _digests(config: RunConfig, task: Task) -> dict[str, str]:
-    """Return what all ranks must have alike."""
+    """Return digests of what must be the same on all ranks."""
     files = {f"{source.path}": source.fingerprint[:16] for source in config.sources()}
     return {"data": task.digest()} | files
 

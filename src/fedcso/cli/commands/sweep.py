@@ -1,9 +1,9 @@
-"""Choose hyper-parameters by a grid or a search: validation data decide, test data are touched once.
+"""Choose hyper-parameters on validation data by a grid or a search, then evaluate the chosen ones once on test data.
 
-A grid is run stacked where the model is small enough, so that it costs little more than one setting. A
-search (needs the extra `sweep`: Optuna) keeps its study in the folder as SQLite: stop it, go on with
-`fedcso resume`. The metric by which the problem's judge selects decides, on validation data; where there are none, F,
-if the problem knows it exactly. The chosen setting is then run on seeds of its own and judged on the test data.
+For small models the settings of a grid are run together, which costs little more than a single setting. A search uses
+Optuna (pip install 'fedcso[sweep]') and keeps its study in the run folder; `fedcso resume` continues it. Settings are
+compared by the metric that the problem's judge selects by, on validation data; without validation data by F, if the
+problem can compute it exactly. The chosen settings are then run with other seeds and evaluated on the test data.
 
 examples:
   fedcso sweep invariant_logistic --algorithm FCSG-M --grid learning_rate=0.01,0.005 momentum=0.1,0.5
@@ -36,11 +36,11 @@ from fedcso.runs.specs import spell
 from fedcso.runs.study import Results, Unit
 from fedcso.runs.tuning import SweepConfig, Tried, try_grid, try_search
 
-HELP = "choose hyper-parameters on validation data: a grid or a search"
+HELP = "choose hyper-parameters on validation data, by a grid or a search"
 
 
 def main(arguments: list[str]) -> int:
-    """Carry out a new sweep."""
+    """Start a new sweep."""
     config = SweepConfig.from_flat(read_options("sweep", str(__doc__), arguments, _options))
     config.run.require_available()
     task = config.run.task()
@@ -58,28 +58,31 @@ def resume(folder: RunFolder) -> int:
 
 
 def _options(parser: Parser) -> None:
-    group = parser.add_argument_group("what is tried, and what decides")
-    group.add_argument("--grid", type=list[str] | str, default=[], metavar="NAME=V,V", help="values to try")
-    group.add_argument("--search", type=list[str] | str, default=[], metavar="NAME=LOW:HIGH", help="a range")
-    group.add_argument("--trials", type=int, default=20, help="how many points a search tries")
-    group.add_argument("--metric", help="what decides, on validation data; the judge's choice by default")
+    group = parser.add_argument_group("the sweep")
+    group.add_argument("--grid", type=list[str] | str, default=[], metavar="NAME=VALUE,VALUE", help="values to try")
+    group.add_argument("--search", type=list[str] | str, default=[], metavar="NAME=LOW:HIGH", help="a range to search")
+    group.add_argument("--trials", type=int, default=20, help="the number of settings that a search tries")
+    group.add_argument("--metric", help="the metric that decides, on validation data; by default the judge's")
     group.add_argument(
-        "--tuning_seeds", type=list[int] | int | str, default=[1000, 1001, 1002], help="seeds of the tuning runs"
+        "--tuning_seeds",
+        type=list[int] | int | str,
+        default=[1000, 1001, 1002],
+        help="seeds of the runs that are compared",
     )
 
 
 def _check(config: SweepConfig, task: Task) -> None:
-    """Raise mistakes before a folder is made."""
+    """Raise `FedcsoError` if something does not fit together, before a folder is created."""
     if config.search:
         require_optuna()
     for spec in config.run.methods:
         for algorithm, codec in (p.method for p in (config.corners if config.search else config.points)(spec)):
             config.run.unit(spec.text, task, [algorithm], config.tuning_seeds, codec)
-    metric_of(config, task)
+    choose_metric(config, task)
 
 
 def _carry_out(folder: RunFolder, config: SweepConfig, task: Task) -> int:
-    metric = metric_of(config, task)
+    metric = choose_metric(config, task)
     tried = _try(folder, config, task, metric)
     ranked = {name: sorted(some, key=lambda one: one.score, reverse=True) for name, some in tried.items()}
     table = [_row(name, one, metric) for name, some in ranked.items() for one in some]
@@ -91,7 +94,7 @@ def _carry_out(folder: RunFolder, config: SweepConfig, task: Task) -> int:
     final = [config.run.unit(name, task, [one], config.run.seeds, codec) for name, (one, codec) in best.items()]
     found = _execute(folder, config, final)
     summary = outputs.write_all(folder, found, config.run.seeds, task)
-    print("test data, chosen settings:")
+    print("chosen settings, on test data:")
     return conclude(folder, summary, found)
 
 
@@ -119,17 +122,19 @@ def score(traces: Sequence[Trace], metric: Metric) -> float:
     return mean if metric.higher_is_better else -mean
 
 
-def metric_of(config: SweepConfig, task: Task) -> Metric:
-    """Return the metric that decides: the one asked for, else the one that also chooses models; never on test data."""
+def choose_metric(config: SweepConfig, task: Task) -> Metric:
+    """Return the metric that decides: the one asked for, or the one that chooses models; never one on test data."""
     task = task.for_tuning()
     if config.metric is None:
         if (metric := deciding_metric(task)) == TRAIN_LOSS:
             lacks = "validation data" if task.validation is None else "a judge that declares a metric"
-            raise FedcsoError(f"the problem {config.run.problem!r} has no {lacks} to choose by; --metric names another")
+            raise FedcsoError(
+                f"the problem {config.run.problem!r} has no {lacks} to choose by; choose a metric with --metric"
+            )
         return metric
     there = [metric for metric in (*metrics.declare(task), TRAIN_LOSS) if metric.higher_is_better is not None]
     known = {metric.name: metric for metric in there}
-    if task.validation is not None:  # what the judge measures is asked for by its own name
+    if task.validation is not None:  # the judge's metrics can be named without the prefix `validation_`
         own = {metric.name: metric.on_validation() for metric in task.judge.metrics}
         known |= {name: metric for name, metric in own.items() if metric.name in known}
     if config.metric not in known:
@@ -146,7 +151,7 @@ def _row(name: str, tried: Tried, metric: Metric) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> str:
-    """Return a setting as it stands in the table."""
+    """Return a setting as the table shows it."""
     if is_number(value):
         return f"{value:g}"
     return value if isinstance(value, str) else spell(value)

@@ -1,8 +1,8 @@
-"""The paper's theorems with numbers: which settings reach an accuracy, after how many samples and rounds.
+"""Compute what the paper's theorems prescribe for an accuracy: settings, samples and rounds.
 
-Name a problem, and its constants are known or estimated from samples; or give all six constants yourself; or both, and
-yours count. Prints Table 1 of the paper with numbers. The bounds hold for the worst problem with these constants:
-yours needs less (fedcso reproduce table1 measures how much less, fedcso diagnose measures the bias itself).
+Name a problem, whose constants are known or estimated from samples, or give all six constants; constants that are given
+replace those of the problem. The result is Table 1 of the paper with numbers. The bounds hold for the worst problem with
+these constants, so that yours needs less: `fedcso reproduce table1` measures how much less, `fedcso diagnose` the bias.
 
 examples:
   fedcso theory invariant_logistic --epsilon 0.1
@@ -13,6 +13,7 @@ examples:
 
 from typing import Any
 
+from fedcso.cli.options import add_problem_options
 from fedcso.cli.parser import Parser, simple_parser
 from fedcso.core.constants import SYMBOLS, Constants
 from fedcso.core.errors import FedcsoError
@@ -26,7 +27,7 @@ from fedcso.runs.specs import make_task, spell, task_maker
 from fedcso.theory.estimate import Estimated, constants_of
 from fedcso.theory.prescribe import SINGLE_MACHINE, THEOREMS, Setting, algorithm_of, bound, prescribe
 
-HELP = "the theorems with numbers: settings, samples and rounds for an accuracy"
+HELP = "compute what the theorems prescribe for an accuracy"
 
 OPTIONS = {
     "S_f": ("outer_smoothness", "smoothness of f"),
@@ -39,15 +40,15 @@ OPTIONS = {
 
 
 def main(arguments: list[str]) -> int:
-    """Two tables, and commands to copy."""
+    """Print the constants, Table 1 with numbers, and the commands that run the prescribed settings."""
     problem = arguments[0] if arguments and not arguments[0].startswith("-") else None
     parser = simple_parser("theory", str(__doc__))
     parser.usage = "fedcso theory [PROBLEM] [options]"
     _add_options(parser)
     if problem:
-        parser.add_function_arguments(task_maker(problem), as_group=True)
+        add_problem_options(parser, task_maker(problem), problem)
     else:
-        parser.add_argument("--clients", type=int, default=16, help="N")
+        parser.add_argument("--clients", type=int, default=16, help="N, the number of clients")
     values = parser.parse_args(arguments[1:] if problem else arguments).as_dict()
     task = _task(problem, values) if problem else None
     clients = sum(task.problem.trains(data) for data in task.clients) if task else values["clients"]
@@ -55,7 +56,7 @@ def main(arguments: list[str]) -> int:
     settings = [_prescribed(method, found.constants, clients, values) for method in THEOREMS]
     show(_constants_table(found), title="constants" + (f" of {problem}" if problem else ""))
     show([_row(setting, found.constants) for setting in settings], title="Table 1 with numbers")
-    print("samples: inner samples of one client; ε: the root of the bound; BSGD and BSpiderBoost run on one machine")
+    print("samples: inner samples of one client; ε: square root of the bound; BSGD and BSpiderBoost run on one machine")
     if problem:
         own = _options_of(problem, values)
         usual = parser.get_defaults().as_dict()
@@ -68,22 +69,26 @@ def main(arguments: list[str]) -> int:
 
 
 def _add_options(parser: Parser) -> None:
-    group = parser.add_argument_group("what is wanted")
-    group.add_argument("--epsilon", type=float, help="ε: how small ‖∇F‖ shall be on average")
-    group.add_argument("--steps", type=int, help="T: how many steps there may be, instead of ε")
-    group.add_argument("--outer_batch", type=int, default=1, help="b (BSpiderBoost chooses its own)")
-    group = parser.add_argument_group("constants, where they are not the problem's")
+    group = parser.add_argument_group("the aim")
+    group.add_argument("--epsilon", type=float, help="ε: the mean of ‖∇F‖ to reach")
+    group.add_argument("--steps", type=int, help="T: the number of steps to take, instead of ε")
+    group.add_argument(
+        "--outer_batch", type=int, default=1, help="b, outer samples per step (BSpiderBoost prescribes its own)"
+    )
+    group = parser.add_argument_group("constants, instead of those of the problem")
     for option, (_, meaning) in OPTIONS.items():
         group.add_argument(f"--{option}", type=float, metavar="NUMBER", help=meaning)
-    group = parser.add_argument_group("how a problem's constants are found")
-    group.add_argument("--radius", type=float, help="of the ball that the iterates do not leave")
-    group.add_argument("--lowest", type=float, default=0.0, help="F*, or a number below it, where it is not known")
+    group = parser.add_argument_group("estimating the constants of a problem")
+    group.add_argument("--radius", type=float, help="radius of the ball in which the iterates stay")
+    group.add_argument(
+        "--lowest", type=float, default=0.0, help="F*, or a lower bound of it, if the problem does not know it"
+    )
     group.add_argument("--samples", type=int, default=100, help="outer samples of an estimate")
-    group.add_argument("--seed", type=int, default=0, help="of x_0, and of the samples")
+    group.add_argument("--seed", type=int, default=0, help="seed of x_0 and of the samples")
 
 
 def _options_of(problem: str, values: dict[str, Any]) -> dict[str, Any]:
-    """The problem's own options."""
+    """Return the options that belong to the problem."""
     names = option_names(problem)
     return {name: value for name, value in values.items() if name in names}
 
@@ -93,14 +98,14 @@ def _task(problem: str, values: dict[str, Any]) -> Task:
 
 
 def _constants(task: Task | None, values: dict[str, Any]) -> Estimated:
-    """The problem's, with those that were given in their place."""
+    """Return the constants of the problem, replaced by those that were given."""
     given = {name: values[option] for option, (name, _) in OPTIONS.items() if values[option] is not None}
     exact = dict.fromkeys(given, 0.0)
     if len(given) == len(OPTIONS):
         return Estimated(Constants(**given), exact)
     if task is None:
         missing = [f"--{option.replace('_', '-')}" for option, (name, _) in OPTIONS.items() if name not in given]
-        raise FedcsoError(f"name a problem, or give its constants too: {', '.join(missing)}")
+        raise FedcsoError(f"constants are missing: name a problem, or give {', '.join(missing)}")
     x = starting_point(task.problem, stream(values["seed"], START, 0))
     how = values["radius"], values["lowest"], values["samples"], values["seed"]
     found = constants_of(task.problem, x, task.clients, *how)
@@ -121,8 +126,8 @@ def _constants_table(found: Estimated) -> list[dict[str, Any]]:
     ]
     derived = {
         "S_F": (constants.smoothness, "smoothness of F: S_g L_f + S_f L_g²"),
-        "L_f²L_g²": (constants.variance, "bound of the variance of ∇F̂"),
-        "L_g²S_f²σ_g²": (constants.bias, "bound of m times its squared bias"),
+        "L_f²L_g²": (constants.variance, "bound on the variance of ∇F̂"),
+        "L_g²S_f²σ_g²": (constants.bias, "bound on m times the squared bias of ∇F̂"),
     }
     for symbol, (value, meaning) in derived.items():
         table.append({"": symbol, "value": Estimate(value, float("nan")), "known": "follows", "meaning": meaning})
@@ -155,7 +160,7 @@ def _row(setting: Setting, constants: Constants) -> dict[str, Any]:
 
 
 def _command(problem: str, setting: Setting) -> str:
-    """How to run it."""
+    """Return the command that runs a setting."""
     options = ", ".join(f"{name}={spell(value)}" for name, value in vars(algorithm_of(setting)).items())
     sizes = (
         f"--rounds {setting.rounds} --local-steps {setting.local_steps} --outer-batch {setting.outer_batch} "
