@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save
 from fedcso.core.errors import FedcsoError
 from fedcso.datasets.tables.prepare import Preparation
 from fedcso.reports import outputs
-from fedcso.runs.config import task_of
+from fedcso.runs.config import RunConfig
 from tests.command_line import (
     BAD_INPUT,
     BROKE_OFF,
@@ -168,9 +168,8 @@ def test_the_example_runs_as_it_stands_and_scores_as_the_network_does(finished, 
         warnings.simplefilter("ignore", ResourceWarning)  # a file is left to be closed by itself
         exec(code.replace("FCSG-M.onnx", f"{name}.onnx"), found)
 
-    task = task_of(
-        yaml.safe_load((finished / "config.yaml").read_text()) | {"data": str(finished.parents[1] / "banks.csv")}
-    )
+    settings = yaml.safe_load((finished / "config.yaml").read_text()) | {"data": str(finished.parents[1] / "banks.csv")}
+    task = RunConfig.from_flat(settings).task()
     saved = load_file(finished / "model-best.safetensors")
     x = {key.split("/")[2]: value for key, value in saved.items() if key.startswith(f"{name}/0/")}
     preparation = Preparation.from_json((finished / "models" / "preparation.json").read_text())
@@ -181,7 +180,7 @@ def test_the_example_runs_as_it_stands_and_scores_as_the_network_does(finished, 
 
 def test_the_preparation_kept_is_that_of_the_training_data(finished, here):
     kept = Preparation.from_json((finished / "models" / "preparation.json").read_text())
-    task = task_of(yaml.safe_load((finished / "config.yaml").read_text()))
+    task = RunConfig.from_flat(yaml.safe_load((finished / "config.yaml").read_text())).task()
     frame = banks()
     mine = torch.cat([data.inputs for data in task.clients])
     assert kept.apply(frame).shape[1] == mine.shape[1]
