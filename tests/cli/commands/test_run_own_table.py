@@ -168,8 +168,8 @@ def test_the_example_runs_as_it_stands_and_scores_as_the_network_does(finished, 
         warnings.simplefilter("ignore", ResourceWarning)  # a file is left to be closed by itself
         exec(code.replace("FCSG-M.onnx", f"{name}.onnx"), found)
 
-    flat = yaml.safe_load((finished / "config.yaml").read_text()) | {"data": str(finished.parents[1] / "banks.csv")}
-    task = RunConfig.from_flat(flat).task()
+    settings = yaml.safe_load((finished / "config.yaml").read_text()) | {"data": str(finished.parents[1] / "banks.csv")}
+    task = RunConfig.from_flat(settings).task()
     saved = load_file(finished / "model-best.safetensors")
     x = {key.split("/")[2]: value for key, value in saved.items() if key.startswith(f"{name}/0/")}
     preparation = Preparation.from_json((finished / "models" / "preparation.json").read_text())

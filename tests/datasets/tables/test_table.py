@@ -234,7 +234,8 @@ def test_sites_with_one_row_or_no_positives_are_allowed(written):
     assert table.test[1].inputs.shape == (0, 1)
     assert table.notes == [
         "b: no positive label",
-        "no site has a positive validation row: average precision on validation rows is undefined",
+        "no site has a positive validation row: average precision is undefined there, and the last model of a run is "
+        "the chosen one",
     ]
 
 

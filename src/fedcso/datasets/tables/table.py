@@ -121,9 +121,12 @@ def _on_sites(
     ]
     if untested:
         notes.append(f"{listed(untested)}: no positive test row, so that the site's own average precision is undefined")
-    for part in ("validation", "test"):
+    for part, so_that in (
+        ("validation", "the last model of a run is the chosen one"),
+        ("test", "no result is measured"),
+    ):
         if not any(labels[split[part]].any() for split in splits):
-            notes.append(f"no site has a positive {part} row: average precision on {part} rows is undefined")
+            notes.append(f"no site has a positive {part} row: average precision is undefined there, and {so_that}")
     return notes
 
 
