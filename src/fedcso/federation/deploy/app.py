@@ -63,7 +63,7 @@ def write_app(folder: Path, config: RunConfig, federation: Federation) -> None:
 
 
 def _copy_user_file(name: str, file: str, package: Path) -> str:
-    """Copy the file of a name `path.py:name` to FILE.py in the app and return the name there; return others unchanged."""
+    """Copy the file of `path.py:name` to FILE.py in the app and return its name there; return other names unchanged."""
     where, _, attribute = name.rpartition(":")
     if not where.endswith(".py"):
         return name
