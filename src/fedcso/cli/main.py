@@ -56,8 +56,8 @@ def _run_command(command: ModuleType, arguments: list[str]) -> int:
     try:
         return int(command.main(arguments[1:]))
     except FedcsoError:
-        if not ranks.in_touch():  # the other ranks are still waiting for instructions
-            ranks.dismiss()
+        if not ranks.is_connected():  # the other ranks are still waiting for instructions
+            ranks.release_followers()
         raise
 
 

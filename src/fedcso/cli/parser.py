@@ -35,9 +35,9 @@ class Parser(jsonargparse.ArgumentParser):
         """Parse arguments as jsonargparse does, after `use_underscores` and `join_repeated`."""
         return super().parse_args(join_repeated(use_underscores(args or [])), *rest, **more)
 
-    def format_help(self) -> str:
+    def format_help(self, *formatter: Any) -> str:
         """Return the help, with dashes in the names of options."""
-        return re.sub(r"--\w+", lambda option: option[0].replace("_", "-"), super().format_help())
+        return re.sub(r"--\w+", lambda option: option[0].replace("_", "-"), super().format_help(*formatter))
 
     def known_options(self) -> list[str]:
         """Return the names of all options."""

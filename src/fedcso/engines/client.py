@@ -1,4 +1,4 @@
-"""One round at one client: what happens between two messages."""
+"""What a client does in one round, between the server's message and its reply."""
 
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -15,8 +15,8 @@ from fedcso.core.tree import Tree, is_finite, named_leaves, nbytes, to_device
 from fedcso.engines.work import Work
 
 DRAW_AHEAD = 64
-"""Steps whose samples are drawn together: fewer, larger calls of the generator. Part of what defines
-the samples, so it is the same for all engines."""
+"""The most steps whose samples are drawn in one call of the generator. It affects which samples are drawn, so it is the
+same for all engines."""
 
 
 class Portion(NamedTuple):
@@ -27,7 +27,7 @@ class Portion(NamedTuple):
 
 
 def portions(work: Work, round: int) -> list[Portion]:
-    """A round's steps in portions of equal batch size."""
+    """Split a round's steps into portions with equal outer batch sizes."""
     result = []
     by_size = groupby(work.plan.steps(round), key=lambda t: work.algorithm.outer_batch(t, work.plan))
     for size, group in by_size:
@@ -39,18 +39,18 @@ def portions(work: Work, round: int) -> list[Portion]:
 
 
 class Client(NamedTuple):
-    """One client between two rounds: its data, and what it has of its own."""
+    """A client between two rounds: its data, its local state and its memory of earlier messages."""
 
     number: int
     data: Any
     local: dict[str, Tree] | None = None
-    """The method's local state; None if there is none yet or any more."""
+    """The method's local state; None before the first round and after it has expired."""
     memory: Memory | None = None
-    """The codec's; None if there is none yet or any more."""
+    """The codec's memory; None before the first round and after it has expired."""
 
 
 class Reply(NamedTuple):
-    """What a client has after a round: the message goes to the server, local state and memory stay."""
+    """The result of a client's round: the message goes to the server, the local state and the memory stay."""
 
     message: Message
     local: dict[str, Tree]
@@ -61,9 +61,10 @@ class Reply(NamedTuple):
 
 
 def local_round(work: Work, client: Client, round: int, message: Message, output_step: int = -1) -> Reply:
-    """Carry out q local steps of one client; raise `NonFinite`, naming the first quantity that breaks.
+    """Run q local steps of one client and return its reply.
 
-    The client's model after `output_step` is kept if that step is in this round.
+    The reply includes the client's model after `output_step` if that step is in this round. Raise `NonFinite`, naming
+    the quantity, as soon as a loss, a gradient or the update is not finite.
     """
     losses: list[torch.Tensor] = []
     t = -1

@@ -1,9 +1,8 @@
-"""Several processes or hosts under `torchrun`: each rank owns clients, and what they share is all-reduced.
+"""Several processes or hosts under `torchrun`: each rank owns some clients, and what they share is all-reduced.
 
-Client n belongs to rank n mod R, which keeps its local state. Every rank does the local rounds of its own
-participants, adds up what they send (weighted, in float64), and the sums are added up over all ranks. So all ranks
-hold the same server state and play the same rounds; the leader alone shows, decides and writes. Results equal the
-simulation's but for the order of additions, whatever R is.
+Client n belongs to rank n mod R, which keeps its local state. Every rank runs the local rounds of its own participants
+and sums up what they send (weighted, in float64); the sums are all-reduced. All ranks hold the same server state; only the
+leader displays progress, decides and writes. For any R, results agree with the simulation up to the order of additions.
 """
 
 import json
@@ -34,18 +33,18 @@ from fedcso.engines.server import Gathered, Outcome, fatal
 from fedcso.engines.snapshot import Snapshot, from_bytes, to_bytes
 
 GO_ON, GIVE_STATE, STOP = "go on", "give state", "stop"
-"""What the leader says after a round."""
+"""The leader's commands after a round."""
 
 
 class Stopped(FedcsoError):
-    """The leader has stopped the run."""
+    """The leader stopped the run."""
 
 
 class OverRanks(ClientByClient):
-    """Rounds of a single run, of which every rank plays the part of its own clients."""
+    """Rounds of a single run, in which every rank runs its own clients."""
 
     def owner(self, client: int) -> int:
-        """The rank to which a client belongs."""
+        """Return the rank to which a client belongs."""
         return client % ranks.size()
 
     def own(self, participants: list[int]) -> list[int]:
@@ -55,12 +54,12 @@ class OverRanks(ClientByClient):
     def gather(
         self, round: int, participants: list[int], replies: dict[int, Reply], broken: Sequence[NonFinite]
     ) -> Gathered | FedcsoError:
-        """Return what the round gave on all ranks together, or why the run can't go on."""
+        """Combine the results of all ranks; return the reason instead if the run can't continue."""
         job, weights = self.job, self.job.weights(list(replies))
         loss = sum(weight * reply.train_loss for weight, reply in zip(weights, replies.values(), strict=True))
         spent = sum((reply.costs for reply in replies.values()), Costs())
         known = sum(client in self.held[MEMORY] for client in self.own(participants))
-        rows = ranks.table([len(replies), len(broken), known, sum(weights), loss, *spent.as_dict().values()])
+        rows = ranks.gather_rows([len(replies), len(broken), known, sum(weights), loss, *spent.as_dict().values()])
         present, missing, known, total, loss, *counts = (sum(column) for column in zip(*rows, strict=True))
         broken = _gathered(broken) if missing else broken
         if reason := fatal(job, round, int(present), broken):
@@ -80,7 +79,7 @@ class OverRanks(ClientByClient):
         return Gathered(messages, present / len(job.able), [outcome])
 
     def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
-        """The leader measures on all held-out data, while the others measure what each client would at home."""
+        """Evaluate on pooled held-out data on the leader, and on each client's held-out data on the followers."""
         job = self.job
         judge, test = job.task.judge, job.task.test
         whole, at_home = (test.whole, test.clients) if isinstance(test, ByClient) else (test, [])
@@ -95,38 +94,38 @@ class OverRanks(ClientByClient):
         for n in own:
             (metrics,) = judge.at_clients(x, ByClient(None, [at_home[n]]))
             found["clients"][n] = {name: float(value) for name, value in metrics.items()}
-        gathered = [json.loads(answer) for answer in ranks.collect(json.dumps(found).encode())]
+        gathered = [json.loads(answer) for answer in ranks.all_gather(json.dumps(found).encode())]
         by_client = {int(n): metrics for answer in gathered for n, metrics in answer["clients"].items()}
         means = judge.mean_over_clients([by_client[n] for n in range(len(at_home))])
         leader = gathered[ranks.LEADER]
         return [joined(leader["whole"], {name: float(v) for name, v in means.items()}, leader["validation"])]
 
-    # ----------------------------------------------------------------------- what the leader alone decides
+    # ----------------------------------------------------------------------- leader and followers
 
     def announce(self, progress: Progress, callbacks: Sequence[Callback]) -> None:
-        """Tell the leader's callbacks of the round; the followers wait for what it says, and give what it asks for."""
+        """Call the callbacks on the leader; on a follower, obey the leader's commands until the next round."""
         if not ranks.follows():
             with self._leading():
                 super().announce(progress, callbacks)
             return
-        while (said := ranks.hear()) == GIVE_STATE:
+        while (said := ranks.receive_command()) == GIVE_STATE:
             for states in self.held.values():
                 _send_states(states, states, ranks.LEADER)
         if said != GO_ON:
-            raise Stopped("the first rank has stopped the run")
+            raise Stopped("rank 0 stopped the run")
 
     @contextmanager
     def _leading(self) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            ranks.tell(STOP)
+            ranks.send_command(STOP)
             raise
-        ranks.tell(GO_ON)
+        ranks.send_command(GO_ON)
 
     def state(self) -> dict[str, Tree]:
-        """As any engine's: the followers, who wait after the round, send what their clients hold."""
-        ranks.tell(GIVE_STATE)
+        """Return the state of all ranks' clients, which the waiting followers send to the leader."""
+        ranks.send_command(GIVE_STATE)
         everyone = no_states(self.job)
         for name, states in everyone.items():
             states.load(self.held[name].saved())
@@ -135,23 +134,23 @@ class OverRanks(ClientByClient):
         return super().state() | {name: states.saved() for name, states in everyone.items()}
 
     def agree_on(self, start: Snapshot | None) -> Snapshot | None:
-        """Return where the leader starts from; each rank gets what its own clients hold."""
+        """Return the leader's snapshot, with the states of this rank's clients only."""
         held = no_states(self.job)
         if ranks.follows():
-            if content := ranks.spread(b""):
+            if content := ranks.broadcast(b""):
                 start = from_bytes(content, self.job.device)
                 for states in held.values():
                     _receive_states(states, ranks.LEADER)
         elif start is None:
-            ranks.spread(b"")
+            ranks.broadcast(b"")
         else:
-            ranks.spread(to_bytes(start._replace(state=start.state | {name: {} for name in held})))
+            ranks.broadcast(to_bytes(start._replace(state=start.state | {name: {} for name in held})))
             for name, states in held.items():
                 self._deal(start.state.get(name, {}), states)
         return start and start._replace(state=start.state | {name: states.saved() for name, states in held.items()})
 
     def _deal(self, saved: Mapping[str, Tree], own: LocalStates) -> None:
-        """Send every follower the states of its clients; the leader's are its own."""
+        """Send every follower the states of its clients and load the leader's."""
         everyone = LocalStates(self.job.device)
         everyone.load(saved)
         for target in range(1, ranks.size()):
@@ -160,7 +159,7 @@ class OverRanks(ClientByClient):
 
 
 def _send_states(states: LocalStates, clients: Iterable[int], target: int) -> None:
-    """One by one, so that they are never all in memory; an empty message is the last."""
+    """Send states one by one, so that they are never all in memory, then an empty message."""
     for client in clients:
         ranks.send(pack(states.get(client), client=client), target)
     ranks.send(b"", target)
@@ -174,28 +173,28 @@ def _receive_states(states: LocalStates, source: int) -> None:
 
 @dataclass(frozen=True)
 class OnRanks:
-    """Messages of which each rank has those of its own clients."""
+    """Messages spread over the ranks, each of which has those of its own clients."""
 
     own: Sequence[Message]
     weights: Sequence[float]
     total: float
     """The sum of all ranks' weights."""
     has_some: Sequence[bool]
-    """By rank, whether it has any message."""
+    """For each rank, whether it has any message."""
     device: str
 
     def mean(self, read: Callable[[Message], Tree]) -> Tree:
         """Return the weighted mean over all ranks, in float64."""
         parts = [read(message) for message in self.own]
         like = zeros_like(parts[0]) if parts else None
-        if not all(self.has_some):  # a rank without a message learns from one with some what a message looks like
+        if not all(self.has_some):  # a rank without messages needs a template
             source = self.has_some.index(True)
-            template = ranks.spread(pack(like) if ranks.rank() == source else b"", source)
+            template = ranks.broadcast(pack(like) if ranks.rank() == source else b"", source)
             like = unpack(template, self.device)[0] if like is None else like
         sums = torch.cat([torch.zeros(leaf.numel(), dtype=torch.float64, device=leaf.device) for leaf in leaves(like)])
         for weight, part in zip(self.weights, parts, strict=True):
             sums.add_(torch.cat([leaf.reshape(-1).to(torch.float64) for leaf in leaves(part)]), alpha=weight)
-        ranks.add_up(sums)
+        ranks.all_reduce(sums)
         pieces = torch.split(sums / self.total, [leaf.numel() for leaf in leaves(like)])
         return unflatten_like(
             like, (piece.reshape(leaf.shape).to(leaf.dtype) for piece, leaf in zip(pieces, leaves(like), strict=True))
@@ -203,19 +202,19 @@ class OnRanks:
 
 
 def _gathered(broken: Sequence[NonFinite]) -> list[NonFinite]:
-    """All ranks' reasons, in the order of clients."""
+    """Return the failures of all ranks, ordered by client."""
     own = json.dumps([[b.quantity, b.client, b.round, b.step, b.seed] for b in broken])
-    every = [NonFinite(*values) for answer in ranks.collect(own.encode()) for values in json.loads(answer)]
+    every = [NonFinite(*values) for answer in ranks.all_gather(own.encode()) for values in json.loads(answer)]
     return sorted(every, key=lambda reason: reason.client)
 
 
 @contextmanager
 def _start(algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int]) -> Iterator[Rounds]:
-    """Play a run on all ranks, each of which calls this; callbacks and snapshot are the leader's."""
+    """Start a run on all ranks, each of which calls this function; only the leader's callbacks and snapshot count."""
     if not ranks.started():
         raise FedcsoError(
-            "the engine distributed needs torchrun: start your script by `torchrun --nproc-per-node 2 script.py`, "
-            "or let `fedcso run … --engine distributed` do it"
+            "the engine distributed needs torchrun: start your script with `torchrun --nproc-per-node 2 script.py`, "
+            "or use `fedcso run … --engine distributed`, which starts it"
         )
     job = replace(only_one(algorithms, job, seeds), device=ranks.own_device(job.device))
     with pool(max(1, cores() // ranks.on_this_host())) as threads:

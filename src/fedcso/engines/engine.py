@@ -1,4 +1,4 @@
-"""What an engine is: a way to play the rounds of a run, or of several in step with each other."""
+"""The type of an engine: a way to run the rounds of one run, or of several runs together."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -10,7 +10,7 @@ from fedcso.engines.job import Job
 from fedcso.engines.loop import Rounds
 
 Start = Callable[[Sequence[Algorithm], Job, Sequence[int]], AbstractContextManager[Rounds]]
-"""(settings of one method, a job, seeds) to the rounds of all of them; what they hold is released at the end."""
+"""(settings of one method, job, seeds) → a context manager for the rounds of all these runs."""
 
 
 def _never(job: Job) -> bool:
@@ -19,17 +19,17 @@ def _never(job: Job) -> bool:
 
 @dataclass(frozen=True)
 class Engine:
-    """Where clients live, and how their local steps are carried out."""
+    """Where clients are and how their local steps are executed."""
 
     start: Start
     plays_grids: Callable[[Job], bool] = _never
-    """True if several settings and seeds of such a job can be played together."""
+    """Whether several settings and seeds of a job can run together."""
     over_ranks: bool = False
-    """True if it wants several processes, started by torchrun."""
+    """True if the engine needs several processes, started by torchrun."""
 
 
 def only_one(algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int]) -> Job:
-    """Return the job of an engine that plays one run at a time."""
+    """Return the job of an engine that runs one setting and one seed; raise if there are more."""
     if len(algorithms) > 1 or len(seeds) > 1:
-        raise FedcsoError("this engine plays one setting and one seed at a time; use the engine stacked for a grid")
+        raise FedcsoError("this engine runs one setting and one seed at a time; use the engine stacked for a grid")
     return job

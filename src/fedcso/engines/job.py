@@ -1,4 +1,4 @@
-"""One run, completely specified and checked."""
+"""The complete, checked specification of one run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ from fedcso.estimators.plain import plain
 
 @dataclass(frozen=True)
 class Job:
-    """One run, completely: which method on which task, how long, with which seed."""
+    """The complete specification of one run: method, task, plan, seed, estimator, device and codec."""
 
     algorithm: Algorithm
     task: Task
@@ -32,19 +32,19 @@ class Job:
     device: str = "cpu"
     codec: Codec = full
     work: Work = field(init=False, repr=False)
-    """What every client of the run is told."""
+    """The part of the specification that every client needs."""
     able: list[int] = field(init=False, repr=False)
-    """The clients that have something to train with."""
+    """The clients that have training data."""
 
     def __post_init__(self) -> None:
         require_count("seed", self.seed, least=0)
         require("clients", len(self.clients), lambda n: n >= 1, "at least one client's data")
         able = [n for n, data in enumerate(self.clients) if self.problem.trains(data)]
         object.__setattr__(self, "able", able)
-        require("clients", len(able), lambda n: n >= 1, "at least one with something to train on")
+        require("clients", len(able), lambda n: n >= 1, "at least one client with training data")
         if isinstance(self.plan.participation, int) and self.plan.participation > len(able):
             raise InvalidValue(
-                "participation", self.plan.participation, f"at most the {len(able)} clients there are to train"
+                "participation", self.plan.participation, f"at most {len(able)}, the number of clients that train"
             )
         self.algorithm.check(self.plan, self.problem, self.clients)
         if self.plan.epsilon and self.problem.exact is None:
@@ -55,7 +55,7 @@ class Job:
 
     @property
     def problem(self) -> Problem:
-        """What is minimised."""
+        """The problem to be minimised."""
         return self.task.problem
 
     @property
@@ -64,27 +64,27 @@ class Job:
         return self.task.clients
 
     def participants(self, round: int) -> list[int]:
-        """Which clients take part in a round, in ascending order."""
+        """Return the clients that take part in a round, in ascending order."""
         return [self.able[place] for place in self.plan.participants(self.seed, round, len(self.able))]
 
     def weights(self, clients: Sequence[int]) -> list[float]:
-        """How much each of the given clients counts (not normalised)."""
+        """Return the weights of the given clients, not normalised."""
         return [self.plan.weight(self.problem, self.clients[n]) for n in clients]
 
     def resized(self, inner_batch: int) -> "Job":
-        """The same with another m."""
+        """Return the same job with another inner batch size m."""
         if inner_batch == self.plan.inner_batch:
             return self
         return replace(self, plan=replace(self.plan, inner_batch=inner_batch))
 
     def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
-        """The metrics of some models."""
+        """Return the metrics of each model."""
         return evaluate(self.task, models, self.weights(range(len(self.clients))))
 
     def start(self) -> Tree:
-        """x_0, on the device, inside X."""
+        """Return the starting point x_0, projected onto X and moved to the device."""
         return to_device(starting_point(self.problem, stream(self.seed, START, 0)), self.device)
 
     def output_step(self) -> int:
-        """The uniformly random step t whose x̄_t the theorems speak of: 0 ≤ t < T, x̄ taken after it."""
+        """Return the uniformly random step 0 ≤ t < T after which the theorems' output x̄_t is taken."""
         return int(torch.randint(self.plan.total_steps, (), generator=stream(self.seed, OUTPUT, 0)))

@@ -1,7 +1,7 @@
-"""Clients' local states, of which only so many are in memory: the others wait in a file for their next round.
+"""Clients' states between rounds, some of them in memory and the rest spilled to a file.
 
-So a run over thousands of clients needs memory for those at work. A client has no state before its first round. What
-is put away is never changed in place: a snapshot that refers to it stays what it was.
+A run over thousands of clients therefore needs memory only for the participants of a round. A client has no state before
+its first round. Spilled states are never changed in place, so snapshots may refer to them.
 """
 
 import os
@@ -14,16 +14,16 @@ from fedcso.core.tree import Tree, nbytes
 from fedcso.engines.job import Job
 
 IN_MEMORY = 256 * 2**20
-"""Bytes of local states that stay in memory."""
+"""The most bytes of states that stay in memory."""
 
 LOCAL, MEMORY = "local", "codec"
-"""What a client holds between rounds, as a snapshot names it: the method's local state and the codec's memory."""
+"""The keys of a snapshot under which the method's local states and the codec's memories are stored."""
 
 
 class LocalStates:
-    """The states by client; a mapping that is read one by one and written a round at a time.
+    """A mapping from clients to their states, written once per round.
 
-    If they are not `lasting`, a client's state is forgotten when it misses a round.
+    If `lasting` is False, a client's state is dropped when the client misses a round.
     """
 
     def __init__(self, device: str = "cpu", in_memory: int | None = None, lasting: bool = True):
@@ -34,7 +34,7 @@ class LocalStates:
         self._held = 0
 
     def get(self, client: int) -> dict[str, Tree] | None:
-        """A client's state, or None if it has none."""
+        """Return a client's state, or None if it has none."""
         state = self._states.get(client)
         return state.load(self.device) if isinstance(state, Parked) else state
 
@@ -45,13 +45,13 @@ class LocalStates:
         return client in self._states
 
     def put(self, states: Mapping[int, Tree]) -> None:
-        """Keep the states of a round's participants; the others' too, if these last."""
+        """Store the states of a round's participants; drop those of the other clients unless states are lasting."""
         if not self.lasting:
             self.clear()
         self.keep(states)
 
     def keep(self, states: Mapping[int, Tree | Parked]) -> None:
-        """Put new states in the place of old ones."""
+        """Store states, replacing earlier ones of the same clients."""
         for client, state in states.items():
             self._forget(client)
             size = 0 if isinstance(state, Parked) else nbytes(state)
@@ -62,15 +62,15 @@ class LocalStates:
             self._held += size
 
     def clear(self) -> None:
-        """Forget all."""
+        """Drop all states."""
         self._states, self._held = {}, 0
 
     def saved(self) -> dict[str, Tree]:
-        """All of them as they are, for a snapshot."""
+        """Return all states, spilled or not, for a snapshot."""
         return {str(client): state for client, state in self._states.items()}
 
     def load(self, saved: Mapping[str, Tree]) -> None:
-        """Those of a snapshot in place of all others."""
+        """Replace all states by those of a snapshot."""
         self.clear()
         self.keep({int(client): state for client, state in saved.items()})
 
@@ -81,7 +81,7 @@ class LocalStates:
 
 
 def no_states(job: Job) -> dict[str, LocalStates]:
-    """Return room for what the clients of a run hold; a codec's memory does not outlast the method's local state."""
+    """Return the empty states of a run's clients; a codec's memory lasts no longer than the method's local state."""
     lasts = job.algorithm.durable
     return {
         LOCAL: LocalStates(job.device, lasting=lasts),
@@ -90,7 +90,7 @@ def no_states(job: Job) -> dict[str, LocalStates]:
 
 
 class Attic:
-    """A file without a name, gone with its process, in which the place of what nobody refers to is used again."""
+    """An unnamed temporary file for spilled states; space is reused once nothing refers to it."""
 
     def __init__(self) -> None:
         descriptor, name = tempfile.mkstemp(prefix="fedcso-")
@@ -100,7 +100,7 @@ class Attic:
         self._free: dict[int, list[int]] = {}
 
     def put(self, content: bytes) -> Parked:
-        """Write something to where there is room for it."""
+        """Write some bytes and return a reference to them."""
         free = self._free.setdefault(len(content), [])
         if free:
             offset = free.pop()

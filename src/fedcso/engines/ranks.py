@@ -1,7 +1,7 @@
-"""The processes that `torchrun` starts: which of them this is, and how they talk (gloo, or NCCL on GPUs).
+"""The processes that `torchrun` starts, and their communication (gloo, or NCCL on GPUs).
 
-Rank 0 leads: it decides, shows and writes. The others follow: they hear what is to be done next, and do their share.
-Without `torchrun` there is one process, which leads nobody.
+Rank 0 is the leader: it decides, displays progress and writes files. The followers receive commands from it and do their
+share of the work. Without `torchrun` there is a single process, the leader.
 """
 
 import atexit
@@ -18,50 +18,50 @@ LEADER = 0
 
 
 class RankLost(FedcsoError):
-    """Another process of the job has ended before its time."""
+    """Another process of the job ended early."""
 
 
 def started() -> bool:
-    """True under `torchrun`."""
+    """Return whether this process was started by `torchrun`."""
     return "RANK" in os.environ and "WORLD_SIZE" in os.environ
 
 
 def rank() -> int:
-    """Which process this is, from 0."""
+    """Return the rank of this process, from 0."""
     return int(os.environ["RANK"]) if started() else LEADER
 
 
 def size() -> int:
-    """How many there are."""
+    """Return the number of processes."""
     return int(os.environ["WORLD_SIZE"]) if started() else 1
 
 
 def on_this_host() -> int:
-    """How many of them share this machine."""
+    """Return the number of processes on this machine."""
     return int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if started() else 1
 
 
 def follows() -> bool:
-    """True for all ranks but the first."""
+    """Return whether this process is a follower."""
     return rank() != LEADER
 
 
 def own_device(device: str) -> str:
-    """The device that belongs to this rank, where there are several of a kind."""
+    """Return this rank's device, where there are several of a kind."""
     return f"{device}:{os.environ.get('LOCAL_RANK', '0')}" if device == "cuda" else device
 
 
-# ------------------------------------------------------------------------------- what is done by all together
+# ------------------------------------------------------------------------------- collective operations
 
 
-def add_up(numbers: torch.Tensor) -> None:
+def all_reduce(numbers: torch.Tensor) -> None:
     """Replace the numbers by their sum over all ranks."""
     with _together():
         dist.all_reduce(numbers)
 
 
-def table(numbers: Sequence[float]) -> list[list[float]]:
-    """A row of numbers from every rank."""
+def gather_rows(numbers: Sequence[float]) -> list[list[float]]:
+    """Return the rows of numbers of all ranks."""
     own = torch.tensor(numbers, dtype=torch.float64)
     rows = [torch.empty_like(own) for _ in range(size())]
     with _together():
@@ -69,13 +69,13 @@ def table(numbers: Sequence[float]) -> list[list[float]]:
     return [row.tolist() for row in rows]
 
 
-def collect(content: bytes) -> list[bytes]:
-    """A message from every rank to every rank."""
-    return [spread(content, source) for source in range(size())]
+def all_gather(content: bytes) -> list[bytes]:
+    """Return the messages of all ranks, on every rank."""
+    return [broadcast(content, source) for source in range(size())]
 
 
-def spread(content: bytes, source: int = LEADER) -> bytes:
-    """What `source` has to say, for all; what the others pass is left out."""
+def broadcast(content: bytes, source: int = LEADER) -> bytes:
+    """Return the content that `source` passes; what other ranks pass is ignored."""
     length = torch.tensor([len(content)])
     with _together():
         dist.broadcast(length, source)
@@ -85,11 +85,11 @@ def spread(content: bytes, source: int = LEADER) -> bytes:
     return message.numpy().tobytes()
 
 
-# ------------------------------------------------------------------------------------------- from one to one
+# ------------------------------------------------------------------------------------------- point to point
 
 
 def send(content: bytes, target: int) -> None:
-    """A message to one other rank, which must `receive` it."""
+    """Send a message to another rank, which must call `receive`."""
     with _together():
         dist.send(torch.tensor([len(content)]), target)
         if content:
@@ -97,7 +97,7 @@ def send(content: bytes, target: int) -> None:
 
 
 def receive(source: int) -> bytes:
-    """What another rank sends."""
+    """Wait for a message from another rank and return it."""
     length = torch.empty(1, dtype=torch.int64)
     with _together():
         dist.recv(length, source)
@@ -107,46 +107,46 @@ def receive(source: int) -> bytes:
     return message.numpy().tobytes()
 
 
-# ------------------------------------------------------------------------------------ what the followers do next
+# ------------------------------------------------------------------------------------ commands to the followers
 
 
-def tell(what: str) -> None:
-    """The leader says what is to be done next; nothing happens where nobody listens."""
+def send_command(what: str) -> None:
+    """Send a command from the leader to all followers, if there are any."""
     if size() > 1:
-        spread(what.encode())
+        broadcast(what.encode())
 
 
-def hear() -> str:
-    """A follower waits for what is to be done next; empty if that was all."""
-    return spread(b"").decode()
+def receive_command() -> str:
+    """Wait for the leader's next command; an empty one means that there are no more."""
+    return broadcast(b"").decode()
 
 
-def dismiss() -> None:
-    """The leader has nothing more to do; those who have gone already need not be told."""
+def release_followers() -> None:
+    """Tell the followers that there are no more commands; ignore those that have ended already."""
     with suppress(RankLost):
-        tell("")
+        send_command("")
 
 
-def in_touch() -> bool:
-    """True once this process has talked to the others."""
+def is_connected() -> bool:
+    """Return whether this process has communicated with the others."""
     return dist.is_initialized()
 
 
 @contextmanager
 def _together() -> Iterator[None]:
-    """Whatever breaks while processes talk means that one of them is not there any more."""
+    """Connect to the other processes if necessary; turn communication errors into `RankLost`."""
     try:
         if not dist.is_initialized():
             dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
             atexit.register(_leave)
         yield
     except RuntimeError as error:
-        reason = str(error).rpartition("] ")[2].partition(". ")[0]  # without the place in gloo's source
-        raise RankLost(f"rank {rank()} of {size()} has lost the others: one was killed or failed ({reason})") from None
+        reason = str(error).rpartition("] ")[2].partition(". ")[0]  # without gloo's source location
+        raise RankLost(f"rank {rank()} of {size()} lost its connection: another rank was killed or failed ({reason})") from None
 
 
 def _leave() -> None:
-    with suppress(RuntimeError):  # the others may have gone first
+    with suppress(RuntimeError):  # the others may have ended first
         dist.destroy_process_group()
 
 

@@ -146,12 +146,12 @@ class Study:
             try:
                 return {unit.name: _by_setting(unit, [play(part) for part in parts(unit)]) for unit in self.units}
             finally:
-                ranks.dismiss()
+                ranks.release_followers()
 
     def follow(self) -> None:
         """On a rank that does not lead: take part in whatever the leader carries out."""
         known = {part.key: part for unit in self.units for part in parts(unit)}
-        while key := ranks.hear():
+        while key := ranks.receive_command():
             try:
                 known[key].play()
             except ranks.RankLost:
@@ -178,7 +178,7 @@ def _play_rest(part: Part, start: Snapshot | None, show: Show, callbacks: Sequen
         show.say(plan.rounds, "already done")
         return start.traces
     show.say(start.done if start else 0, "")
-    ranks.tell(part.key)
+    ranks.send_command(part.key)
     traces = part.play(callbacks, start)
     log.info("%s: %d rounds done", part.title, plan.rounds)
     for trace in traces:

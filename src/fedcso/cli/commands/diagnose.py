@@ -1,8 +1,8 @@
 """Measure bias and noise of the gradient estimate from samples: is the inner batch large enough?
 
 The estimate is examined at the starting point x_0 of a problem, or at the models in the folder of a run. For each inner
-batch m the table shows the bias, which no number of rounds removes, beside the noise of a round, which averages out, and
-then which m would be large enough. The exact gradient is not needed.
+batch m the table shows the bias, which no number of rounds removes, beside the noise of a round, which averages out.
+Below it stands which m would be large enough. The exact gradient is not needed.
 
 examples:
   fedcso diagnose invariant_logistic

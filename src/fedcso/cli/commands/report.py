@@ -28,8 +28,8 @@ def main(arguments: list[str]) -> int:
         record = record_of(folder)
         if not record.declared.metrics:
             print(
-                f"note    {folder.path} has no metrics.json (it is from an older version), so metrics have no titles and "
-                f"no best model is named; to write it: fedcso resume {folder.path}"
+                f"note    {folder.path} has no metrics.json (it is from an older version), so metrics have no titles "
+                f"and no best model is named; to write it: fedcso resume {folder.path}"
             )
         table = outputs.write_report(folder, record, outputs.title_of(folder), _all_rounds(folder))
         show(table, title=f"{folder.path} ({folder.status})")

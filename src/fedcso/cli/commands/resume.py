@@ -27,7 +27,8 @@ def main(arguments: list[str]) -> int:
     name = str(settings.get("command"))
     command = load_command(name) if name in COMMANDS else None
     if command is None or not hasattr(command, "resume"):
-        raise FedcsoError(f"{folder.path / 'config.yaml'} is of the command {name!r}, which can't be resumed")
+        able = [known for known in COMMANDS if hasattr(load_command(known), "resume")]
+        raise FedcsoError(f"{folder.path / 'config.yaml'}: command = {name!r} must be one of {', '.join(able)}")
     if name != "reproduce" and "problem" not in settings:
         raise FedcsoError(f"{folder.path / 'config.yaml'} does not name a problem; add a line `problem: NAME`")
     if command is run:

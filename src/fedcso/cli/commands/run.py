@@ -58,7 +58,7 @@ def resume(folder: RunFolder, processes: int | None = None) -> int:
 
 def follow() -> int:
     """Run on a rank other than the first: follow it, with the same settings, files and data."""
-    said = ranks.hear()
+    said = ranks.receive_command()
     if not said:  # the first rank has stopped and reports why
         return 0
     flat, told = json.loads(said)
@@ -89,7 +89,7 @@ def _carry_out(folder: RunFolder, config: RunConfig, task: Task) -> int:
     def on_checkpoint() -> None:
         outputs.write_metrics(folder, study.collect(), config.seeds, task)
 
-    ranks.tell(json.dumps([config.flat(), _digests(config, task)]))
+    ranks.send_command(json.dumps([config.flat(), _digests(config, task)]))
     found = execute_study(folder, study, config.track, on_checkpoint)
     table = outputs.write_all(folder, found, config.seeds, task)
     return conclude(folder, table, found)

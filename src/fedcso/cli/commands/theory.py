@@ -1,8 +1,8 @@
 """Compute what the paper's theorems prescribe for an accuracy: settings, samples and rounds.
 
 Name a problem, whose constants are known or estimated from samples, or give all six constants; constants that are given
-replace those of the problem. The result is Table 1 of the paper with numbers. The bounds hold for the worst problem with
-these constants, so that yours needs less: `fedcso reproduce table1` measures how much less, `fedcso diagnose` the bias.
+replace those of the problem. The result is Table 1 of the paper with numbers. The bounds hold for the worst problem
+with these constants; yours needs less. `fedcso reproduce table1` measures how much less, `fedcso diagnose` the bias.
 
 examples:
   fedcso theory invariant_logistic --epsilon 0.1

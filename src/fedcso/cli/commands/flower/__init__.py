@@ -1,14 +1,22 @@
 """usage: fedcso flower init|keys|up|run|down|site …   (each has --help)
 
-Real sites: the same run where the data can't come to one machine, over Flower (pip install 'fedcso[flower]').
+Run over real sites, whose data can't be brought to one machine, with Flower (pip install 'fedcso[flower]').
+
+actions:
+  init       write a Flower app for a problem, a method and some sites
+  keys       create certificates and keys for a trial
+  up         start a SuperLink, and sites for a trial, on this machine
+  run        start a run on the SuperLink and follow it
+  down       stop the processes that `up` started
+  site       connect a site to a federation
 
 examples:
   fedcso flower init trial --problem auprc --algorithm FCSG-M --sites 3
-  fedcso flower up trial                   certificates, keys, a SuperLink and three sites, in the background
-  fedcso flower run trial                  a run over them; its folder is in trial/runs
-  fedcso flower down trial                 stops just those processes
-These are a trial on this machine. In earnest, trial/README.md is for the coordinator and trial/SITE.md for a site:
-  fedcso check-site my.csv --label y       what would leave the site
+  fedcso flower up trial                   create certificates and keys, start a SuperLink and three sites
+  fedcso flower run trial                  run over the sites; the run folder is in trial/runs
+  fedcso flower down trial                 stop these processes
+This is a trial on one machine. For real sites follow trial/README.md as the coordinator and trial/SITE.md as a site:
+  fedcso check-site my.csv --label y       show what would leave the site
   fedcso flower site --superlink HOST:PORT --ca ca.crt --key KEY --name NAME --data my.csv --label y
 """
 
@@ -18,13 +26,13 @@ from fedcso.core.errors import UnknownName
 from fedcso.federation import require_flower
 from fedcso.runs.folder import RunFolder
 
-HELP = "real sites over Flower: init, keys, up, run, down, site"
+HELP = "run over real sites with Flower: init, keys, up, run, down, site"
 
 ACTIONS = ("init", "keys", "up", "run", "down", "site")
 
 
 def main(arguments: list[str]) -> int:
-    """Hand on to the action."""
+    """Carry out the action that is named first."""
     if not arguments or arguments[0] in ("--help", "-h"):
         print(__doc__)
         return 0
@@ -35,6 +43,6 @@ def main(arguments: list[str]) -> int:
 
 
 def resume(folder: RunFolder) -> int:
-    """Go on with a run over real sites."""
+    """Carry out what is left of a run over real sites."""
     require_flower()
     return int(importlib.import_module("fedcso.cli.commands.flower.run").resume(folder))

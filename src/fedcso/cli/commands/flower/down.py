@@ -1,4 +1,4 @@
-"""Stop what `fedcso flower up` started in a folder, and nothing else.
+"""Stop the processes that `fedcso flower up` started for a folder.
 
 examples:
   fedcso flower down trial
@@ -9,13 +9,11 @@ from pathlib import Path
 from fedcso.cli.parser import simple_parser
 from fedcso.federation.deploy.deployment import Deployment
 
-HELP = "stop what `up` started"
-
 
 def main(arguments: list[str]) -> int:
-    """By their numbers, if they are still the same processes."""
+    """Stop the recorded processes that are still running."""
     parser = simple_parser("flower down", str(__doc__))
-    parser.add_argument("folder", help="the federation's folder")
+    parser.add_argument("folder", help="the folder of the federation")
     stopped = Deployment.open(Path(parser.parse_args(arguments).folder)).processes.stop()
     print(f"stopped: {', '.join(stopped)}" if stopped else "nothing was running")
     return 0

@@ -1,10 +1,11 @@
-"""Write a ready Flower app for a problem, a method and some sites, with a page for the coordinator and one for a site.
+"""Write a Flower app for a problem, a method and some sites, with instructions for the coordinator and for a site.
+
+The options are those of `fedcso run`, and those of a run over real sites at the end.
 
 examples:
   fedcso flower init trial --problem auprc --algorithm FCSG-M --sites 3 --rounds 5
   fedcso flower init hospitals --problem auprc --data sites --label y --sites berlin,oslo,rome --min-sites 2
   fedcso flower init own --problem examples/own_problem.py:task --hospitals 3 --sites 3
-options are those of `fedcso run` (see fedcso run auprc --help) and:
 """
 
 from dataclasses import replace
@@ -24,8 +25,8 @@ USAGE = "fedcso flower init FOLDER --problem PROBLEM"
 
 
 def main(arguments: list[str]) -> int:
-    """Check everything, then write."""
-    folder, rest = _folder(arguments)
+    """Check all settings, then write the app."""
+    folder, rest = _split_folder(arguments)
     settings = read_options("flower", str(__doc__), rest, _add_options, USAGE)
     config, federation = RunConfig.from_flat(settings), Federation.from_flat(settings)
     config.require_available()
@@ -33,10 +34,10 @@ def main(arguments: list[str]) -> int:
     for algorithm, _ in config.built().values():
         require_compatible(algorithm, ESTIMATORS[config.estimator], config.plan)
     if config.problem_options.get("data") != ELSEWHERE:
-        config = _dealt(config, len(federation.names))
+        config = _one_client_per_site(config, len(federation.names))
     write_app(folder, config, federation)
-    print(f"written  {folder}: README.md for the coordinator, SITE.md for a site")
-    print(f"try it   fedcso flower up {folder} && fedcso flower run {folder}; fedcso flower down {folder}")
+    print(f"written  {folder}, with README.md for the coordinator and SITE.md for a site")
+    print(f"to try   fedcso flower up {folder} && fedcso flower run {folder}; fedcso flower down {folder}")
     return 0
 
 
@@ -45,30 +46,35 @@ def _add_options(parser: Parser) -> None:
     parser.set_defaults({"seeds": 1, "algorithm": ["FCSG-M"]})
 
 
-def _folder(arguments: list[str]) -> tuple[Path, list[str]]:
-    """The folder, and the arguments with the problem first."""
+def _split_folder(arguments: list[str]) -> tuple[Path, list[str]]:
+    """Return the folder, and the other arguments with the problem first."""
     if arguments[:1] in (["--help"], ["-h"]):
         return Path(), ["auprc", "--help"]
     if not arguments or arguments[0].startswith("-"):
-        raise UsageError("folder: name the folder first, as in: fedcso flower init trial --problem auprc")
+        raise UsageError("the folder is missing: name it first, as in `fedcso flower init trial --problem auprc`")
     folder, rest = Path(arguments[0]), arguments[1:]
     for place, option in enumerate(rest):
         name, _, value = option.partition("=")
         if name == "--problem" and (value or rest[place + 1 :]):
             used = 1 if value else 2
             return folder, [value or rest[place + 1], *rest[:place], *rest[place + used :]]
-    raise UsageError("problem: say which, as in: fedcso flower init trial --problem auprc (fedcso list problems)")
+    raise UsageError(
+        "--problem is missing: name one, as in `fedcso flower init trial --problem auprc` (see: fedcso list problems)"
+    )
 
 
-def _dealt(config: RunConfig, sites: int) -> RunConfig:
-    """For data that every site can make: as many clients as sites, and everything goes together."""
+def _one_client_per_site(config: RunConfig, sites: int) -> RunConfig:
+    """Return the configuration with one client per site, for data that every site can generate or load.
+
+    Raise `FedcsoError` if problem, methods and sites do not fit together.
+    """
     if "clients" in option_names(config.problem):
         config = replace(config, problem_options={**config.problem_options, "clients": sites})
     task = config.task()
     if len(task.clients) != sites:
-        raise InvalidValue("sites", sites, f"as many as the problem has clients, {len(task.clients)}")
+        raise InvalidValue("sites", sites, f"{len(task.clients)}, the number of clients of the problem")
     for algorithm, _ in config.built().values():
         if algorithm.stacks is False and not algorithm.durable:
-            raise FedcsoError(f"{type(algorithm).__name__} is not carried out over real sites")
-    config.units(task)  # refuses what does not go together
+            raise FedcsoError(f"{type(algorithm).__name__} can't run over real sites; choose another method")
+    config.units(task)  # raises if something does not fit together
     return config
