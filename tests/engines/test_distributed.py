@@ -124,7 +124,7 @@ def breaks_are_told_everywhere():
         with pytest.raises(NonFinite) as caught:
             run(FCSG(1.0), case, strict)
         assert (caught.value.client, caught.value.round, caught.value.step) == (1, 1, 3)
-    with pytest.raises(FedcsoError, match="every participating client was dropped"):
+    with pytest.raises(FedcsoError, match="all participating clients were dropped"):
         run(FCSG(1.0), Case(Clock(), [3.0] * 3), replace(plan, on_nonfinite="drop"))
 
 
@@ -207,7 +207,7 @@ def dies_after_a_round():
         return original(self, round)
 
     distributed.OverRanks.play = counted
-    with pytest.raises(ranks.RankLost, match=r"rank \d of 3 has lost the others: one was killed or failed"):
+    with pytest.raises(ranks.RankLost, match=r"rank \d of 3 lost the others: a rank was killed or failed"):
         run(FCSG(0.1), Case(problem, problem.centres(4)), replace(PLAN, rounds=1000))
     assert len(rounds) == 3
 

@@ -20,7 +20,7 @@ from fedcso.engines import run, run_grid, simulation, stacked, threads
 from fedcso.engines.client import DRAW_AHEAD
 from fedcso.engines.engine import Engine
 from fedcso.engines.job import Job
-from fedcso.engines.loop import drive
+from fedcso.engines.loop import run_rounds
 from fedcso.engines.reference import ClientByClient
 from fedcso.engines.stacked import Stacked
 from fedcso.estimators.plain import plain
@@ -61,7 +61,7 @@ def test_the_order_in_which_clients_are_computed_does_not_matter():
     case = nested_quadratic()
     job = Job(FCSGM(0.1, 0.3), case, PLAN)
     expected = play("reference", job.algorithm, case, PLAN)
-    (trace,) = drive(ClientByClient(job, backwards))
+    (trace,) = run_rounds(ClientByClient(job, backwards))
     assert_same_run(trace, expected, tolerance=0.0)
 
 
@@ -256,7 +256,7 @@ def test_what_a_dropped_client_would_have_sent_is_not_counted(engine):
 @every_engine
 def test_nobody_left_is_an_error_that_says_so(engine):
     case = Case(Clock(), clients=[float(BREAKS_AT)] * 2)
-    with pytest.raises(FedcsoError, match=f"round {ROUND}: every participating client was dropped.*loss"):
+    with pytest.raises(FedcsoError, match=f"round {ROUND}: all participating clients were dropped.*loss"):
         play(engine, TICK, case, replace(CLOCK_PLAN, on_nonfinite="drop"))
 
 
@@ -266,7 +266,7 @@ def test_a_setting_of_a_grid_may_be_left_with_nobody():
     (slow,), (fast,) = run_grid([FCSG(0.1), TICK], case, plan)
     assert slow.failure is None
     assert abs(float(slow.last) - 0.1 * plan.total_steps) < TOLERANCE
-    assert "every participating client was dropped" in str(fast.failure)
+    assert "all participating clients were dropped" in str(fast.failure)
 
 
 # ------------------------------------------------------------------------------- choosing an engine

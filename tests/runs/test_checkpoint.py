@@ -101,7 +101,7 @@ def test_a_trace_comes_back_whole():
         costs=Costs(1, 2, 3, 4, 5, 6),
         participation=[3, 0, 2],
         dropped=[NonFinite("gradient w", client=1, round=2, step=7, seed=3)],
-        failure=FedcsoError("round 3: every participating client was dropped"),
+        failure=FedcsoError("round 3: all participating clients were dropped"),
     )
     back = there_and_back(Snapshot(2, {}, [trace, trace])).traces
     for found in back:

@@ -1,8 +1,9 @@
 """Small models in long runs: the stacked engine with its steps compiled by `torch.compile`.
 
-Compiling takes about half a minute, less if the result is cached from an earlier run; afterwards a step costs little more
-than drawing its samples. It needs a C++ compiler, a method whose steps are all alike (`Algorithm.steady` and constant
-settings) and a problem with a formula for its gradient (`Problem.closed_form`). Results agree with `stacked` up to rounding.
+Compiling takes about half a minute, less if the result is cached from an earlier run; afterwards a step costs little
+more than drawing its samples. It needs a C++ compiler, a method whose steps are all alike (`Algorithm.steady` and
+constant settings) and a problem with a formula for its gradient (`Problem.closed_form`). Results agree with `stacked`
+up to rounding.
 """
 
 import os
@@ -23,13 +24,13 @@ from fedcso.core.tree import Tree, index
 from fedcso.engines import stacked
 from fedcso.engines.engine import Engine
 from fedcso.engines.job import Job
-from fedcso.engines.stacked import Answers, Stacked
+from fedcso.engines.stacked import Recorder, Stacked
 
 AT_ONCE = 32
 """Steps per compiled call: more take longer to compile, fewer mean more calls."""
 
 
-def obstacle(algorithm: Algorithm, job: Job) -> str:
+def why_not_compiled(algorithm: Algorithm, job: Job) -> str:
     """Return why the steps can't be compiled, or an empty string if they can."""
     compiler = os.environ.get("CXX", "g++")
     if not algorithm.steady or any(callable(getattr(algorithm, field.name)) for field in fields(algorithm)):  # type: ignore[arg-type]
@@ -48,10 +49,10 @@ class Compiled(Stacked):
 
     def __init__(self, algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int]):
         super().__init__(algorithms, job, seeds)
-        if reason := obstacle(self.algorithm, job):
+        if reason := why_not_compiled(self.algorithm, job):
             raise FedcsoError(f"the engine compiled can't run this: {reason}; use --engine simulation")
         torch.compiler.reset()  # earlier runs' code is useless here and counts towards torch's limit
-        self.several: Callable[..., Any] = torch.compile(self.take_several, fullgraph=True, dynamic=False)
+        self.several: Callable[..., Any] = torch.compile(self.run_steps, fullgraph=True, dynamic=False)
 
     def parts(self, steps: range, batch: Batch) -> list[tuple[range, Batch]]:
         """Split the steps into parts of nearly equal size."""
@@ -61,7 +62,7 @@ class Compiled(Stacked):
         starts = range(0, len(steps), size)
         return [(steps[first : first + size], index(batch, slice(first, first + size))) for first in starts]
 
-    def advance(self, state: State, answers: Answers, batch: Batch, steps: range) -> State:
+    def advance(self, state: State, answers: Recorder, batch: Batch, steps: range) -> State:
         """Run a part as one compiled call, and record its losses."""
         if any(t in steps for t in (0, *self.output_steps)):
             return super().advance(state, answers, batch, steps)
@@ -72,14 +73,14 @@ class Compiled(Stacked):
             answers.probes.extend(probes)
         return State(shared, local)
 
-    def take_several(
+    def run_steps(
         self, shared: dict[str, Tree], local: dict[str, Tree], batch: Batch, count: int
     ) -> tuple[dict[str, Tree], dict[str, Tree], list[torch.Tensor], list[torch.Tensor], int]:
         """Run several steps, none of which is step 0; this function is what is compiled."""
-        answers, state = Answers(self.job, self.shape[0]), State(shared, local)
+        answers, state = Recorder(self.job, self.shape[0]), State(shared, local)
         for one in steps_of(batch, count):
             state = self.algorithm.step(state, answers.oracle, one, t=1)
         return state.shared, state.local, answers.losses, answers.probes, answers.oracle.costs.gradients
 
 
-ENGINE = Engine(contextmanager(partial(stacked.start, kind=Compiled)), stacked.can_play_together)
+ENGINE = Engine(contextmanager(partial(stacked.start, kind=Compiled)), stacked.can_stack_runs)

@@ -1,8 +1,9 @@
 """Several processes or hosts under `torchrun`: each rank owns some clients, and what they share is all-reduced.
 
 Client n belongs to rank n mod R, which keeps its local state. Every rank runs the local rounds of its own participants
-and sums up what they send (weighted, in float64); the sums are all-reduced. All ranks hold the same server state; only the
-leader displays progress, decides and writes. For any R, results agree with the simulation up to the order of additions.
+and sums up what they send (weighted, in float64); the sums are all-reduced. All ranks hold the same server state; only
+the leader displays progress, decides and writes. For any R, results agree with the simulation up to the order of
+additions.
 """
 
 import json
@@ -26,7 +27,7 @@ from fedcso.engines import ranks
 from fedcso.engines.client import Reply
 from fedcso.engines.engine import Engine, only_one
 from fedcso.engines.job import Job
-from fedcso.engines.local_states import MEMORY, LocalStates, no_states
+from fedcso.engines.local_states import MEMORY, LocalStates, empty_states
 from fedcso.engines.loop import Callback, Progress, Rounds
 from fedcso.engines.reference import ClientByClient
 from fedcso.engines.server import Gathered, Outcome, fatal
@@ -126,7 +127,7 @@ class OverRanks(ClientByClient):
     def state(self) -> dict[str, Tree]:
         """Return the state of all ranks' clients, which the waiting followers send to the leader."""
         ranks.send_command(GIVE_STATE)
-        everyone = no_states(self.job)
+        everyone = empty_states(self.job)
         for name, states in everyone.items():
             states.load(self.held[name].saved())
             for source in range(1, ranks.size()):
@@ -135,7 +136,7 @@ class OverRanks(ClientByClient):
 
     def agree_on(self, start: Snapshot | None) -> Snapshot | None:
         """Return the leader's snapshot, with the states of this rank's clients only."""
-        held = no_states(self.job)
+        held = empty_states(self.job)
         if ranks.follows():
             if content := ranks.broadcast(b""):
                 start = from_bytes(content, self.job.device)

@@ -22,7 +22,7 @@ class Engine:
     """Where clients are and how their local steps are executed."""
 
     start: Start
-    plays_grids: Callable[[Job], bool] = _never
+    runs_grids: Callable[[Job], bool] = _never
     """Whether several settings and seeds of a job can run together."""
     over_ranks: bool = False
     """True if the engine needs several processes, started by torchrun."""

@@ -1,7 +1,7 @@
 """Clients' states between rounds, some of them in memory and the rest spilled to a file.
 
-A run over thousands of clients therefore needs memory only for the participants of a round. A client has no state before
-its first round. Spilled states are never changed in place, so snapshots may refer to them.
+A run over thousands of clients therefore needs memory only for the participants of a round. A client has no state
+before its first round. Spilled states are never changed in place, so snapshots may refer to them.
 """
 
 import os
@@ -80,7 +80,7 @@ class LocalStates:
             self._held -= nbytes(state)
 
 
-def no_states(job: Job) -> dict[str, LocalStates]:
+def empty_states(job: Job) -> dict[str, LocalStates]:
     """Return the empty states of a run's clients; a codec's memory lasts no longer than the method's local state."""
     lasts = job.algorithm.durable
     return {

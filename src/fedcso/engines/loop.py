@@ -1,7 +1,7 @@
 """The loop over rounds that all engines share.
 
-An engine plays rounds: it knows where clients live and how their local steps are carried out. What comes between
-rounds (evaluation, counting, choosing the iterates to report) is the same for all and stands here.
+An engine runs rounds: it knows where clients are and how their local steps are executed. What happens between rounds
+(evaluation, counting, choosing the iterates to report) is the same for all engines.
 """
 
 import time
@@ -26,53 +26,53 @@ from fedcso.theory import adaptive
 
 
 class Rounds(ABC):
-    """An engine at work on one or several runs (a grid of settings, several seeds) in step with each other."""
+    """An engine's implementation of rounds, for one run or for several runs (settings and seeds) together."""
 
     jobs: list[Job]
     failures: dict[int, FedcsoError]
-    """Runs that broke off, by their place in `jobs`, and why."""
+    """The errors of failed runs, by their index in `jobs`."""
 
     @abstractmethod
-    def play(self, round: int) -> list[Report | FedcsoError]:
-        """Carry out a round of every run; a run that broke off is answered by the reason."""
+    def run_round(self, round: int) -> list[Report | FedcsoError]:
+        """Run a round of every run; return its report, or the error if the run has failed."""
 
     @abstractmethod
     def state(self) -> dict[str, Tree]:
-        """Return all that the next round depends on: the server's state and the clients' local ones."""
+        """Return the state of the server and of the clients, on which the next round depends."""
 
     @abstractmethod
     def load(self, state: dict[str, Tree]) -> None:
-        """Go on from such a state."""
+        """Restore such a state."""
 
     @abstractmethod
     def resize(self, inner_batch: int) -> None:
-        """Draw so many inner samples for each ξ from now on."""
+        """Change the inner batch size m from the next round on."""
 
     def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
         """Return the metrics of each run's model."""
         return self.jobs[0].evaluate(models)
 
     def agree_on(self, start: Snapshot | None) -> Snapshot | None:
-        """Return where to start from; several processes that play together must have the same."""
+        """Return the snapshot to start from; engines with several processes make sure that all have the same."""
         return start
 
     def announce(self, progress: "Progress", callbacks: Sequence["Callback"]) -> None:
-        """Tell the callbacks of a round."""
+        """Call the callbacks after a round."""
         for callback in callbacks:
             callback(progress)
 
 
 class Progress(NamedTuple):
-    """What callbacks are told after every round."""
+    """What callbacks receive after every round."""
 
     done: int
-    """Rounds played."""
+    """Completed rounds."""
     traces: Sequence[Trace]
     rounds: Rounds
 
     @property
     def over(self) -> bool:
-        """True if there is nothing left to play."""
+        """True if no rounds are left."""
         return over(self.rounds.jobs[0].plan, self.done, self.traces)
 
     @property
@@ -81,21 +81,21 @@ class Progress(NamedTuple):
         return declare(self.rounds.jobs[0].task)
 
     def snapshot(self) -> Snapshot:
-        """Return all that is needed to go on from here."""
+        """Return a snapshot from which the run can continue."""
         return Snapshot(self.done, self.rounds.state(), [copy(trace) for trace in self.traces])
 
 
 Callback = Callable[[Progress], None]
-"""Called after every round: saves, shows, warns, or raises to stop the run."""
+"""A function called after every round; it may raise to stop the run."""
 
 
-def drive(rounds: Rounds, callbacks: Sequence[Callback] = (), start: Snapshot | None = None) -> list[Trace]:
-    """Play all rounds; between them evaluate, count, and keep the iterates that are to be reported."""
+def run_rounds(rounds: Rounds, callbacks: Sequence[Callback] = (), start: Snapshot | None = None) -> list[Trace]:
+    """Run all rounds; evaluate and count costs between them, and keep the iterates to be reported."""
     jobs, plan = rounds.jobs, rounds.jobs[0].plan
     clock = time.perf_counter()
     start = rounds.agree_on(start)
     if plan.adaptive and len(jobs) > 1:
-        raise FedcsoError("runs that choose their own m (inner_batch_most) can't be played together, only one by one")
+        raise FedcsoError("runs that adapt m (inner_batch_most) can't run together: run them one at a time")
     if start is None:
         models = [job.start() for job in jobs]
         traces = [Trace(last=x, best=x, participation=[0] * len(jobs[0].clients)) for x in models]
@@ -113,7 +113,7 @@ def drive(rounds: Rounds, callbacks: Sequence[Callback] = (), start: Snapshot | 
     for r in range(start.done if start else 0, plan.rounds):
         if over(plan, r, traces):
             break
-        reports = rounds.play(r)
+        reports = rounds.run_round(r)
         losses = [float("nan")] * len(jobs)
         for i, (trace, report) in enumerate(zip(traces, reports, strict=True)):
             if isinstance(report, FedcsoError):
@@ -134,7 +134,7 @@ def drive(rounds: Rounds, callbacks: Sequence[Callback] = (), start: Snapshot | 
 
 
 def over(plan: Plan, done: int, traces: Sequence[Trace]) -> bool:
-    """True if all rounds are played, or every run has broken off or come below the plan's ε."""
+    """Return whether all rounds are done, or every run has failed or reached the plan's ε."""
     return done == plan.rounds or all(
         trace.failure is not None or trace.rows[-1].get(MEAN_GRADIENT_NORM.name, float("inf")) <= plan.epsilon
         for trace in traces
@@ -142,7 +142,7 @@ def over(plan: Plan, done: int, traces: Sequence[Trace]) -> bool:
 
 
 MEAN_GRADIENT_NORM = Metric("mean_gradient_norm", "root mean ‖∇F(x)‖² so far", higher_is_better=False)
-"""The root of the mean of ‖∇F(x̄)‖² over the evaluations so far, of which the theorems speak."""
+"""The root of the mean of ‖∇F(x̄)‖² over the evaluations so far, which the theorems bound."""
 
 
 def declare(task: Task) -> Declared:
@@ -159,7 +159,7 @@ def declare(task: Task) -> Declared:
 def _record(
     rounds: Rounds, traces: Sequence[Trace], best: list[float], done: int, train_losses: Sequence[float], clock: float
 ) -> None:
-    """Evaluate the models as they are after `done` rounds; `best` holds the best value of each run so far."""
+    """Evaluate the current models and append a row to each trace; `best` holds each run's best value so far."""
     jobs, job, deciding = rounds.jobs, rounds.jobs[0], deciding_metric(rounds.jobs[0].task)
     results = rounds.evaluate([trace.last for trace in traces])
     for i, (one, trace, found) in enumerate(zip(jobs, traces, results, strict=True)):
@@ -191,7 +191,7 @@ def _best_of(rows: Sequence[dict[str, float]], deciding: Metric) -> float:
 def _record_outputs(
     rounds: Rounds, traces: Sequence[Trace], reports: Sequence[Report | FedcsoError], done: int
 ) -> None:
-    """Evaluate the random iterates that the last round has met."""
+    """Evaluate the random iterates that fell into the last round."""
     met = [i for i, report in enumerate(reports) if isinstance(report, Report) and report.output is not None]
     if not met:
         return
@@ -200,7 +200,7 @@ def _record_outputs(
 
 
 def _diagnosed(job: Job, trace: Trace, done: int) -> dict[str, float]:
-    """Bias and noise at the clients of the next round; what it costs is counted."""
+    """Measure bias and noise at the clients of the next round, and count what that costs."""
     some = job.participants(done)
     data, weights = [job.clients[n] for n in some], job.weights(some)
     found = adaptive.look(job.problem, trace.last, data, weights, job.plan, job.seed, done)

@@ -1,7 +1,7 @@
 """The processes that `torchrun` starts, and their communication (gloo, or NCCL on GPUs).
 
-Rank 0 is the leader: it decides, displays progress and writes files. The followers receive commands from it and do their
-share of the work. Without `torchrun` there is a single process, the leader.
+Rank 0 is the leader: it decides, displays progress and writes files. The followers receive commands from it and do
+their share of the work. Without `torchrun` there is a single process, the leader.
 """
 
 import atexit
@@ -142,7 +142,7 @@ def _together() -> Iterator[None]:
         yield
     except RuntimeError as error:
         reason = str(error).rpartition("] ")[2].partition(". ")[0]  # without gloo's source location
-        raise RankLost(f"rank {rank()} of {size()} lost its connection: another rank was killed or failed ({reason})") from None
+        raise RankLost(f"rank {rank()} of {size()} lost the others: a rank was killed or failed ({reason})") from None
 
 
 def _leave() -> None:

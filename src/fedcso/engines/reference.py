@@ -1,4 +1,4 @@
-"""The plain loop, client after client: Algorithm 1 as it is written, with which all other engines are compared."""
+"""A plain loop over clients: Algorithm 1 as written. All other engines are compared with it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,40 +10,40 @@ from fedcso.core.tree import Tree
 from fedcso.engines.client import Client, Reply, local_round
 from fedcso.engines.engine import Engine, only_one
 from fedcso.engines.job import Job
-from fedcso.engines.local_states import LOCAL, MEMORY, no_states
+from fedcso.engines.local_states import LOCAL, MEMORY, empty_states
 from fedcso.engines.loop import Rounds
-from fedcso.engines.server import Gathered, Opened, Report, begin, fatal, gather, open_round, restored
+from fedcso.engines.server import Gathered, Opened, Report, begin, fatal, gather, open_round, restore_server
 
 
 class ClientByClient(Rounds):
-    """Rounds of a single run. `each` maps a function over the clients: the built-in `map`, or a pool's."""
+    """Rounds of a single run; `each` maps a function over clients (the built-in `map`, or a pool's)."""
 
     def __init__(self, job: Job, each: Callable[..., Iterable[Any]] = map):
         self.job = job
         self.each = each
         self.jobs = [job]
         self.server = begin(job, job.start())
-        self.held = no_states(job)
+        self.held = empty_states(job)
         self.output_step = job.output_step()
         self.failures: dict[int, FedcsoError] = {}
 
     def state(self) -> dict[str, Tree]:
-        """The server's state and, by number, what clients hold."""
+        """Return the server's state and the clients' states by number."""
         return self.server._asdict() | {name: states.saved() for name, states in self.held.items()}
 
     def load(self, state: dict[str, Tree]) -> None:
-        """Go on from such a state."""
-        self.server = restored(self.job, state, self.server)
+        """Restore such a state."""
+        self.server = restore_server(self.job, state, self.server)
         for name, states in self.held.items():
             states.load(state.get(name, {}))
 
     def resize(self, inner_batch: int) -> None:
-        """From now on draw so many inner samples for each ξ."""
+        """Change the inner batch size m from the next round on."""
         self.job = self.job.resized(inner_batch)
         self.jobs = [self.job]
 
-    def play(self, round: int) -> list[Report | FedcsoError]:
-        """Every participant does its local steps; the server averages what they send."""
+    def run_round(self, round: int) -> list[Report | FedcsoError]:
+        """Run the local steps of every participant, then average what they send."""
         opened = open_round(self.job, self.server, round)
         participants = self.job.participants(round)
         replies, broken = self.local_rounds(self.own(participants), opened)
@@ -56,11 +56,11 @@ class ClientByClient(Rounds):
         return reports
 
     def own(self, participants: list[int]) -> list[int]:
-        """Return the participants whose local steps are carried out in this process: all of them."""
+        """Return the participants that run in this process: all of them."""
         return participants
 
     def local_rounds(self, clients: list[int], opened: Opened) -> tuple[dict[int, Reply], list[NonFinite]]:
-        """The replies of some clients, and why others have none (the first of these, if it stops the run)."""
+        """Return the replies of the given clients, and the failures; stop at the first failure if it ends the run."""
         replies: dict[int, Reply] = {}
         broken: list[NonFinite] = []
         for client, reply in zip(clients, self.each(lambda n: self.local_round(n, opened), clients), strict=True):
@@ -73,7 +73,7 @@ class ClientByClient(Rounds):
         return replies, broken
 
     def local_round(self, number: int, opened: Opened) -> Reply | NonFinite:
-        """One client's reply, or why it has none."""
+        """Return a client's reply, or the failure."""
         local, memory = self.held[LOCAL].get(number), self.held[MEMORY].get(number)
         client = Client(number, self.job.clients[number], local, memory)
         message = opened.message(known=memory is not None)
@@ -85,7 +85,7 @@ class ClientByClient(Rounds):
     def gather(
         self, round: int, participants: list[int], replies: dict[int, Reply], broken: Sequence[NonFinite]
     ) -> Gathered | FedcsoError:
-        """Return what the round gave, or why the run can't go on."""
+        """Return the results of the round, or the reason why the run can't continue."""
         if reason := fatal(self.job, round, len(replies), broken):
             return reason
         known = sum(client in self.held[MEMORY] for client in participants)

@@ -1,4 +1,4 @@
-"""Run a method: the one way in, whatever the engine."""
+"""Run a method with any engine."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.engines.engine import Engine
 from fedcso.engines.job import Job
-from fedcso.engines.loop import Callback, drive
+from fedcso.engines.loop import Callback, run_rounds
 from fedcso.engines.snapshot import Snapshot
 from fedcso.estimators.plain import plain
 
@@ -27,7 +27,7 @@ ENGINES: Registry[Engine] = Registry(
         "distributed": "distributed:ENGINE",
     },
 )
-"""Every engine by name. A new one is a file and a row here."""
+"""Every engine by name. A new engine is a file and a row here."""
 
 
 def run(
@@ -43,11 +43,10 @@ def run(
     callbacks: Sequence[Callback] = (),
     start: Snapshot | None = None,
 ) -> Trace:
-    """Run one method on a task and return its trace; raise what broke it off.
+    """Run one method on a task and return its trace; raise the error if the run fails.
 
-    `engine` is a name in `ENGINES` or an engine itself. `codec` is how what the method shares travels
-    (`fedcso.codecs`). `callbacks` are told of every round. `start` is a snapshot of an earlier run, from which this one
-    goes on.
+    `engine` is a name in `ENGINES` or an engine. `codec` encodes what the method shares (`fedcso.codecs`). `callbacks`
+    are called after every round. `start` is a snapshot of an earlier run to continue from.
     """
     (((trace,),)) = run_grid(
         [algorithm],
@@ -79,17 +78,17 @@ def run_grid(
     callbacks: Sequence[Callback] = (),
     start: Snapshot | None = None,
 ) -> list[list[Trace]]:
-    """Run several settings of one method, each for several seeds, and return `traces[setting][seed]`.
+    """Run several settings of one method, each with several seeds, and return `traces[setting][seed]`.
 
-    The other arguments are those of `run`. A setting that diverges does not stop the others: its trace ends there and
-    says why in `failure`.
+    The other arguments are those of `run`. A run that fails does not stop the others: its trace ends there, with the
+    reason in `failure`.
     """
     job = Job(algorithms[0], task, plan, seeds[0], estimator, device, codec)
     with named(engine).start(algorithms, job, seeds) as rounds:
-        traces = drive(rounds, callbacks, start)
+        traces = run_rounds(rounds, callbacks, start)
     return [traces[g * len(seeds) : (g + 1) * len(seeds)] for g in range(len(algorithms))]
 
 
 def named(engine: str | Engine) -> Engine:
-    """Return the engine of that name, or the engine itself."""
+    """Return the engine with this name, or the engine itself."""
     return engine if isinstance(engine, Engine) else ENGINES[engine]

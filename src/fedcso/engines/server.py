@@ -1,6 +1,6 @@
-"""The server's side of a round, the same for all engines: it opens with messages to clients and closes with theirs.
+"""The server's part of a round, for all engines: `open_round` encodes messages, `Opened.close` aggregates replies.
 
-An engine carries out what comes between, and says where the clients' messages are (`fedcso.core.codec.Messages`).
+In between, an engine runs the clients; it provides access to their messages as `fedcso.core.codec.Messages`.
 """
 
 import math
@@ -24,73 +24,73 @@ TRAIN_LOSS = Metric("train_loss", "training loss", higher_is_better=False, curve
 """The mean of the losses F̂ + r seen in the round's local steps, over the clients that count."""
 
 Combine = Callable[[Sequence[Tree], Sequence[float]], Tree]
-"""What clients sent and how much each counts, as one."""
+"""(messages, weights) → one combined tree."""
 
 
 class Report(NamedTuple):
-    """What happened in one round of one run."""
+    """The result of one round of one run."""
 
     shared: dict[str, Tree]
-    """What the server shares after the round."""
+    """The server's shared state after the round."""
     participants: list[int]
     dropped: Sequence[Fault]
-    """Participants whose update was left out, and why."""
+    """Participants whose update was not used, with the reasons."""
     costs: Costs
-    """Of all participants together; what a dropped one had computed is not counted."""
+    """The costs of all participants whose update was used."""
     train_loss: float
-    """Mean of the losses F̂ + r seen in the round's local steps."""
+    """The mean of the losses F̂ + r over the round's local steps."""
     output: Tree | None
-    """x̄_t at the random output step, if it fell into this round."""
+    """x̄_t at the random output step, if that step is in this round."""
 
 
 class Outcome(NamedTuple):
-    """What the server learns of one run's round beside the messages."""
+    """What the server learns about one run's round, besides the messages."""
 
     participants: list[int]
     dropped: Sequence[Fault]
     costs: Costs
-    """Of those whose update counts: their samples, gradients and messages."""
+    """Samples, gradients and messages of the clients whose update is used."""
     train_loss: float
     output: Tree | None
     receivers: int
-    """How many clients the server sent a message to."""
+    """The number of clients that the server sent a message to."""
     known: int
-    """How many of these have a memory, and were sent the message for such."""
+    """The number of these that have a memory and received `Broadcast.to_known`."""
 
 
 class Gathered(NamedTuple):
-    """All that came back in a round: of one run, or of many along leading axes."""
+    """The results of a round, of one run or of many along leading axes."""
 
     messages: Messages
     fraction: Weight
-    """The share of the clients whose messages count; a number, or one for each run."""
+    """The fraction of clients whose messages are used; one number, or one for each run."""
     outcomes: Sequence[Outcome | FedcsoError]
-    """Of each run; or the reason why it broke off."""
+    """The outcome of each run, or the reason why it failed."""
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A round between the server's messages and the clients'; of one run, or of many along leading axes."""
+    """A round after the server's messages are encoded, of one run or of many along leading axes."""
 
     job: Job
     server: Server
     round: Round
     broadcast: Broadcast
     shape: tuple[int, ...] = ()
-    """The leading axes of the server's leaves, where many runs are played together."""
+    """The leading axes of the server's leaves if many runs are stacked."""
 
     def message(self, known: bool) -> Message:
-        """Return what is sent to a client with a memory, or to one without."""
+        """Return the message for a client with a memory, or for one without."""
         return self.broadcast.to_known if known else self.broadcast.to_new
 
     @cached_property
     def start(self) -> dict[str, Tree]:
-        """What the local steps of a client without a memory start from."""
+        """The shared state from which a client without a memory starts."""
         return self._as_new[0]
 
     @cached_property
     def example(self) -> Message:
-        """A message like those that clients send: that of a new client after no step at all."""
+        """A template of the clients' messages: that of a new client before any step."""
         shared, memory = self._as_new
         return self.job.codec.reply(shared, memory, self.round)[0]
 
@@ -99,7 +99,7 @@ class Opened:
         return self.job.codec.receive(self.broadcast.to_new, None, self.round)
 
     def close(self, gathered: Gathered) -> tuple[Server, list[Report | FedcsoError]]:
-        """Combine what clients sent, aggregate, count; return the server's new state and a report of each run."""
+        """Combine the clients' messages, aggregate and count; return the server's new state and a report per run."""
         combined = self.job.codec.combine(gathered.messages, self.server.shared, self.round)
         before = Server(self.server.shared, without(self.server.kept, KEPT))
         after = self.job.algorithm.aggregate(before, combined, gathered.fraction)
@@ -117,9 +117,9 @@ class Opened:
 
 
 def begin(job: Job, x: Tree) -> Server:
-    """Return the server's state before the first round, if the method has one that can travel as the job says."""
+    """Return the server's state before the first round; raise if the codec can't encode what the method shares."""
     server: Any = job.algorithm.init(x)
-    if not isinstance(server, Server):  # a user's own method may be written for an earlier version
+    if not isinstance(server, Server):  # a user's method written for an earlier version
         method = type(job.algorithm).__name__
         raise FedcsoError(f"{method}.init returned a {type(server).__name__}: return fedcso.Server(shared) instead")
     job.codec.check(job.algorithm, server.shared)
@@ -134,14 +134,14 @@ def open_round(job: Job, server: Server, number: int, shape: tuple[int, ...] = (
 
 
 class Listed(NamedTuple):
-    """Messages that are all here, one by one."""
+    """Messages in a list."""
 
     messages: Sequence[Message]
     weights: Sequence[float]
     combine: Combine = average
 
     def mean(self, read: Callable[[Message], Tree]) -> Tree:
-        """Return the weighted mean, or another combination that stands for it."""
+        """Return the weighted mean, or what replaces it (such as a median)."""
         return self.combine([read(message) for message in self.messages], self.weights)
 
 
@@ -154,7 +154,7 @@ def gather(
     known: int,
     combine: Combine = average,
 ) -> Gathered:
-    """Return what a round gave whose replies are all here, by client, ascending."""
+    """Return the results of a round from the replies of all its clients."""
     weights = job.weights(list(replies))
     outputs = [reply.output for reply in replies.values()]
     outcome = Outcome(
@@ -171,21 +171,21 @@ def gather(
 
 
 def fatal(job: Job, round: int, present: int, dropped: Sequence[Fault]) -> FedcsoError | None:
-    """Return why a run can't go on after a round: a client broke and that is to stop it, or no one is left."""
+    """Return why a run can't continue after a round: a failure that stops it, or no client left; None if it can."""
     if dropped and job.plan.on_nonfinite == "stop":
         return dropped[0]
     if not present:
-        return FedcsoError(f"round {round}: every participating client was dropped; the first because of {dropped[0]}")
+        return FedcsoError(f"round {round}: all participating clients were dropped; the first failure: {dropped[0]}")
     return None
 
 
-def restored(job: Job, state: Mapping[str, Any], start: Server) -> Server:
-    """Return the server's state in a snapshot; what one of an earlier version lacks is as at the start."""
+def restore_server(job: Job, state: Mapping[str, Any], start: Server) -> Server:
+    """Return the server's state from a snapshot; what a snapshot of an earlier version lacks is initialised."""
     if "kept" in state:
         return Server(state["shared"], state["kept"])
     if job.codec != full:
         raise FedcsoError(
-            "this run was begun by an earlier version of fedcso, which kept what send_u needs in another form, "
-            "so it can't be resumed: start it again"
+            "this run was started by an earlier version of fedcso, which stored the state of send_u differently, so it "
+            "can't be resumed: start it again"
         )
     return Server(state["shared"], start.kept)

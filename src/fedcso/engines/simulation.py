@@ -1,4 +1,4 @@
-"""All clients on this machine, as fast as it can: `stacked` for small models, `threads` for networks."""
+"""All clients in one process, the default: `stacked` for small models, `threads` for networks."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -12,11 +12,11 @@ from fedcso.engines.job import Job
 from fedcso.engines.loop import Rounds
 
 STACK_AT_MOST = 20_000
-"""Parameters up to which stacking pays: beyond, operators are large enough to keep a core busy alone."""
+"""The largest number of parameters for which stacking is faster than threads."""
 
 
 def choose(job: Job) -> Engine:
-    """Return `stacked` if the model is small, and method and problem can deal with many clients at once."""
+    """Return `stacked` if the model is small and can be stacked, else `threads`."""
     small = numel(job.problem.init(stream(0, 0, 0))) <= STACK_AT_MOST
     return stacked.ENGINE if small and stacked.possible(job) else threads.ENGINE
 
@@ -25,4 +25,4 @@ def _start(algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int]) -> A
     return choose(job).start(algorithms, job, seeds)
 
 
-ENGINE = Engine(_start, plays_grids=lambda job: choose(job).plays_grids(job))
+ENGINE = Engine(_start, runs_grids=lambda job: choose(job).runs_grids(job))

@@ -1,8 +1,7 @@
-"""Local states of clients that are stacked: a slot for each client that has one, and none for the others.
+"""Stacked states of clients, with a slot for each client that has a state.
 
-Leaves are (g, seed, slot, ...): grid points share the clients of a seed. A method whose local states lose their
-meaning when a client misses a round needs as many slots as there are participants; one whose states last, as many as
-clients have ever taken part.
+Leaves have axes (g, seed, slot, ...): all grid points have the same participants. If states expire when a client misses
+a round, there are as many slots as participants; otherwise as many as clients have taken part so far.
 """
 
 from typing import Any
@@ -15,36 +14,36 @@ NONE = -1
 
 
 class Slots:
-    """Who has a state, and where it is. Nothing is changed in place: what `state` gave away stays what it was."""
+    """The clients' states and their slots. Tensors are never changed in place, so snapshots stay valid."""
 
     def __init__(self, shape: tuple[int, int], clients: int, lasting: bool):
         self.lasting = lasting
         self.slot = torch.full((shape[1], clients), NONE)
-        """(seed, client)."""
+        """The slot of each (seed, client)."""
         self.known = torch.zeros(*shape, 0, dtype=torch.bool)
-        """(g, seed, slot): whether the state there means something; a setting may have dropped the client."""
+        """Whether the state at (g, seed, slot) is valid; a setting may have dropped the client."""
         self.states: dict[str, Tree] = {}
 
     def state(self) -> dict[str, Tree]:
-        """All of it."""
+        """Return everything, for a snapshot."""
         return {"slot": self.slot, "known": self.known, "states": self.states}
 
     def load(self, state: dict[str, Tree]) -> None:
-        """Go on from that."""
+        """Restore such a state."""
         self.slot, self.known, self.states = state["slot"], state["known"], state["states"]
 
     def take(self, clients: list[list[int]]) -> tuple[Tree | None, torch.Tensor]:
-        """The states (g, seed, k, ...) of k clients of each seed, and which of them are there; None if none is."""
+        """Return the states (g, seed, k, ...) of k clients per seed, or None if there are none, and which are valid."""
         where = self._where(clients)
         missing = where[2] == NONE
         known = torch.zeros(*self.known.shape[:2], len(clients[0]), dtype=torch.bool)
         if not leaves(self.states) or bool(missing.all()):
             return None, known
-        known = self.known[where] & ~missing  # the last slot stands in for one that is missing
+        known = self.known[where] & ~missing  # a missing client's index is −1, which reads the last slot
         return (index(self.states, where) if bool(known.any()) else None), known
 
     def put(self, clients: list[list[int]], states: dict[str, Tree], healthy: torch.Tensor) -> None:
-        """Keep the states of all who took part; a dropped client keeps what it had before, if that lasts."""
+        """Store the participants' states; a dropped client keeps its earlier state if states are lasting."""
         if not self.lasting:
             self.slot = torch.full_like(self.slot, NONE)
             self.known = self.known[:, :, :0]
@@ -70,23 +69,23 @@ class Slots:
         self.states = map_leaves(put, before, states)
 
     def one(self, run: tuple[int, int], client: int) -> Tree | None:
-        """The state of one client in one run."""
+        """Return the state of one client in one run, or None."""
         slot = int(self.slot[run[1], client])
         return index(self.states, (*run, slot)) if slot != NONE and self.known[(*run, slot)] else None
 
     def _where(self, clients: list[list[int]]) -> tuple[Any, ...]:
-        """An index (g, seed, some client's slot)."""
+        """Return an index (g, seed, slot) of the given clients."""
         grid, seeds = torch.arange(self.known.shape[0]), torch.arange(len(clients)).unsqueeze(1)
         return grid.reshape(-1, 1, 1), seeds.unsqueeze(0), self.slot[seeds, torch.tensor(clients)].unsqueeze(0)
 
 
 def choose(mask: torch.Tensor, yes: torch.Tensor, no: torch.Tensor) -> torch.Tensor:
-    """Entries of `yes` where the mask (over leading axes) holds, else of `no`."""
+    """Return `yes` where the mask over the leading axes is True, else `no`."""
     return torch.where(mask.reshape(mask.shape + (1,) * (yes.ndim - mask.ndim)), yes, no)
 
 
 def _widened(leaf: torch.Tensor, room: int) -> torch.Tensor:
-    """A copy with zeros in the slots that are new."""
+    """Return a copy with zeros in the new slots."""
     wide = leaf.new_zeros(*leaf.shape[:2], room, *leaf.shape[3:])
     wide[:, :, : leaf.shape[2]] = leaf
     return wide

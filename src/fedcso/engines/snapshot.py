@@ -1,4 +1,4 @@
-"""A run between two rounds, and its form in bytes: safetensors with a JSON head, no pickle."""
+"""A run between two rounds, and its serialisation: safetensors with a JSON header, no pickle."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -13,10 +13,10 @@ from fedcso.core.tree import Tree
 
 
 class Snapshot(NamedTuple):
-    """A run between two rounds: with it, the rest comes out as if nothing had happened."""
+    """A run between two rounds; continuing from it is bit-identical to not stopping."""
 
     done: int
-    """Rounds played."""
+    """Completed rounds."""
     state: dict[str, Tree]
     traces: list[Trace]
 
@@ -25,19 +25,19 @@ FAULTS: dict[str, type[NonFinite] | type[LeftOut]] = {kind.__name__: kind for ki
 
 
 def _fault_code(fault: Fault) -> list[Any]:
-    """Its kind and what it was made of."""
+    """Return the type of a fault and its arguments."""
     kind, values = fault.__reduce__()
     return [kind.__name__, list(values)]
 
 
 def _models(trace: Trace) -> dict[str, Tree]:
-    """Return the models of a trace, as far as there are any."""
+    """Return those models of a trace that exist."""
     models = {"last": trace.last, "best": trace.best, "output": trace.output, "shared": trace.shared or {}}
     return {name: model for name, model in models.items() if model is not None}
 
 
 def chunks(snapshot: Snapshot) -> Iterator[bytes]:
-    """The snapshot as the content of a file, piece by piece."""
+    """Yield the content of a snapshot file in pieces."""
     tensors: dict[str, Leaf] = {}
     seen: dict[int, str] = {}
     head = {
@@ -60,17 +60,17 @@ def chunks(snapshot: Snapshot) -> Iterator[bytes]:
 
 
 def to_bytes(snapshot: Snapshot) -> bytes:
-    """The content of a file in one piece."""
+    """Return the content of a snapshot file."""
     return b"".join(chunks(snapshot))
 
 
 def from_bytes(content: bytes, device: str = "cpu") -> Snapshot:
-    """The snapshot in a file's content."""
+    """Return the snapshot in a file's content."""
     return read(lambda offset, length: content[offset : offset + length], device)
 
 
 def read(source: Reader, device: str = "cpu") -> Snapshot:
-    """The snapshot in a file; clients' local states that were put away stay in it until they are needed."""
+    """Read a snapshot; spilled states stay in the file until they are needed."""
     head, tensors = packing.parse(source, device)
     traces = [
         Trace(

@@ -1,8 +1,8 @@
 """Small models: all settings of a grid, all seeds and all clients in one automatic differentiation.
 
-Leaves get leading axes (grid point g, row r), a row being one client of one seed. Each loss depends on
-its own x alone, so the gradient of their sum is every client's gradient. All grid points see the same
-samples. A whole grid costs little more than one setting.
+Leaves have leading axes (grid point g, row r), where a row is one client of one seed. Each loss depends only on its own
+x, so the gradient of their sum contains every client's gradient. All grid points see the same samples, and a whole grid
+costs little more than one setting.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,18 +27,18 @@ from fedcso.engines.engine import Engine
 from fedcso.engines.job import Job
 from fedcso.engines.local_states import LOCAL, MEMORY
 from fedcso.engines.loop import Rounds
-from fedcso.engines.server import Gathered, Opened, Outcome, Report, begin, fatal, open_round, restored
+from fedcso.engines.server import Gathered, Opened, Outcome, Report, begin, fatal, open_round, restore_server
 from fedcso.engines.slots import Slots, choose
 
 
 def possible(job: Job) -> bool:
-    """True if method, codec and problem can deal with many clients at once."""
+    """Return whether method, codec and problem work with leading axes for many clients."""
     problem, estimator = job.problem, job.estimator
     if not (job.algorithm.stacks and job.codec.stacks):
         return False
     if problem.broadcasts and estimator.is_plain:
         return True
-    # Not every forward pass can be batched by vmap (one that looks at a value can't): trying tells.
+    # vmap can't batch every forward pass (data-dependent control flow, for example), so try it.
     data = next((data for data in job.clients if problem.trains(data)), job.clients[0])
     (batch,) = steps_of(estimator.draw(problem, data, stream(0, 0, 0), 1, 1, 2).batch, 1)
     x = problem.init(stream(0, 0, 0))
@@ -50,7 +50,7 @@ def possible(job: Job) -> bool:
 
 
 class Stacked(Rounds):
-    """Rounds of many runs in step: the server's leaves are (g, seed, ...), those at work (g, row, ...)."""
+    """Rounds of many runs together: the server's leaves are (g, seed, ...), the clients' (g, row, ...)."""
 
     def __init__(self, algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int]):
         self.jobs = [replace(job, algorithm=a, seed=seed) for a in algorithms for seed in seeds]
@@ -69,22 +69,22 @@ class Stacked(Rounds):
         self.failures: dict[int, FedcsoError] = {}
 
     def state(self) -> dict[str, Tree]:
-        """The server's states and what clients hold, stacked as they are."""
+        """Return the stacked states of servers and clients."""
         return self.server._asdict() | {LOCAL: self.local.state(), MEMORY: self.memory.state()}
 
     def load(self, state: dict[str, Tree]) -> None:
-        """Go on from such a state."""
-        self.server = restored(self.job, state, self.server)
+        """Restore such a state."""
+        self.server = restore_server(self.job, state, self.server)
         self.local.load(state[LOCAL])
         if MEMORY in state:
             self.memory.load(state[MEMORY])
 
     def resize(self, inner_batch: int) -> None:
-        """From now on draw so many inner samples for each ξ."""
+        """Change the inner batch size m from the next round on."""
         self.job, *self.jobs = (one.resized(inner_batch) for one in (self.job, *self.jobs))
 
-    def play(self, round: int) -> list[Report | FedcsoError]:
-        """A round of all runs."""
+    def run_round(self, round: int) -> list[Report | FedcsoError]:
+        """Run a round of all runs."""
         opened = open_round(self.job, self.server, round, self.shape)
         clients = [job.participants(round) for job in self.jobs[: self.shape[1]]]
         found = self.local_rounds(opened, clients)
@@ -106,7 +106,7 @@ class Stacked(Rounds):
     def outcomes(
         self, clients: list[list[int]], found: "Found", weights: torch.Tensor, dropped: list[list[Fault]]
     ) -> list[Outcome | FedcsoError]:
-        """What each run's round gave, or why it broke off."""
+        """Return the outcome of each run's round, or why the run failed."""
         losses = _mean(found.losses, weights).flatten().tolist()
         outputs = {s: _mean(x, weights[:, s]) for s, x in found.snapshots.items()}
         counts = found.healthy.sum(-1).flatten().tolist()
@@ -133,19 +133,19 @@ class Stacked(Rounds):
         return outcomes
 
     def parts(self, steps: range, batch: Batch) -> list[tuple[range, Batch]]:
-        """Steps that are taken in one go, and their samples: here every one by itself."""
+        """Split steps and their samples into parts that are run in one call; here, single steps."""
         return [(range(t, t + 1), one) for t, one in zip(steps, steps_of(batch, len(steps)), strict=True)]
 
-    def advance(self, state: State, answers: "Answers", batch: Batch, steps: range) -> State:
-        """Take such a part."""
+    def advance(self, state: State, answers: "Recorder", batch: Batch, steps: range) -> State:
+        """Run one part."""
         return self.algorithm.step(state, answers.oracle, batch, steps[0])
 
     def local_rounds(self, opened: Opened, clients: list[list[int]]) -> "Found":
-        """The rounds of all rows: messages read, q steps, replies written."""
+        """Run the round of all rows: decode the messages, take q steps, encode the replies."""
         job, cohort = self.job, (*self.shape, len(clients[0]))
         rows = [(seed, client) for seed, some in zip(self.seeds, clients, strict=True) for client in some]
         generators = [stream(seed, client, opened.round.number) for seed, client in rows]
-        answers = Answers(job, self.shape[0])
+        answers = Recorder(job, self.shape[0])
         snapshots: dict[int, Tree] = {}
         samples = torch.zeros(2, len(rows), dtype=torch.int64)
         state, memory, known = self.receive(opened, clients, cohort)
@@ -182,7 +182,7 @@ class Stacked(Rounds):
     def receive(
         self, opened: Opened, clients: list[list[int]], cohort: tuple[int, int, int]
     ) -> tuple[State, Memory, torch.Tensor]:
-        """Every row takes up the server's message with the memory and the local state it has, if it has them."""
+        """Let every row receive the server's message, with its memory and local state if it has them."""
         rows = cohort[1] * cohort[2]
 
         def to_rows(leaf: torch.Tensor) -> torch.Tensor:
@@ -197,7 +197,7 @@ class Stacked(Rounds):
         return state, memory, known
 
     def explain(self, opened: Opened, clients: list[list[int]], healthy: torch.Tensor) -> list[list[Fault]]:
-        """Why clients broke: the round is played again for each of them alone, watched at every step."""
+        """Find out why clients failed by running the round of each of them again, checking every step."""
         dropped: list[list[Fault]] = [[] for _ in self.jobs]
         for g, s, k in (~healthy).nonzero().tolist():
             i = g * self.shape[1] + s
@@ -210,7 +210,7 @@ class Stacked(Rounds):
         return dropped
 
     def replay(self, opened: Opened, i: int, client: int) -> NonFinite:
-        """One client's round on its own, which raises what went wrong."""
+        """Run one client's round and return the failure that it raises."""
         job, run, round = self.jobs[i], divmod(i, self.shape[1]), opened.round.number
         local, memory = self.local.one(run, client), self.memory.one(run, client)
         message = index(opened.message(known=memory is not None), run)
@@ -222,29 +222,29 @@ class Stacked(Rounds):
 
 
 class Found(NamedTuple):
-    """What all rows have after a round; leaves are (g, seed, client, ...)."""
+    """The results of all rows after a round; leaves are (g, seed, client, ...)."""
 
     message: Message
     local: dict[str, Tree]
     memory: Memory
     healthy: torch.Tensor
-    """Whose losses, gradients and messages are all finite."""
+    """Whether all losses, gradients and messages are finite."""
     known: torch.Tensor
-    """Who had a memory when the round began."""
+    """Whether the client had a memory when the round began."""
     losses: torch.Tensor
     snapshots: dict[int, Tree]
-    """By seed, the models after its output step, if that was in the round."""
+    """By seed, the models after the seed's output step, if that step is in the round."""
     samples: torch.Tensor
-    """(2, 1, seed, client): numbers of outer and inner samples."""
+    """The numbers of outer and inner samples, (2, 1, seed, client)."""
     asked: Costs
-    """What each row asked its oracle for."""
+    """The gradients evaluated by each row."""
 
 
-class Answers:
-    """Asks the oracle for all rows at once, and keeps what it answers in a round: losses, and numbers that are finite
-    if all of a gradient was. They are looked at once a round.
+class Recorder:
+    """An oracle for all rows that records a round's losses, and probes that are finite only if the gradients are.
 
-    Where x is free, a gradient that is not finite stays in it, and the losses will do; a projection could hide it.
+    They are checked once a round. Without a projection, a non-finite gradient makes x and all later losses non-finite,
+    so the losses suffice as probes.
     """
 
     def __init__(self, job: Job, settings: int):
@@ -253,7 +253,7 @@ class Answers:
         self.probes: list[torch.Tensor] = self.losses if job.problem.project is None else []
 
     def keep(self, loss: torch.Tensor, gradient: Tree) -> None:
-        """A step's."""
+        """Record the loss and gradient of a step."""
         self.losses.append(loss)
         if self.probes is not self.losses:  # a finite sum has finite summands
             self.probes.append(sum((_sum_from(leaf, 2) for leaf in leaves(gradient)), loss))
@@ -265,14 +265,14 @@ def _sum_from(leaf: torch.Tensor, axis: int) -> torch.Tensor:
 
 
 def _by_client(tree: Tree, cohort: tuple[int, int, int]) -> Tree:
-    """(g, row, ...) as (g, seed, client, ...)."""
+    """Reshape (g, row, ...) to (g, seed, client, ...)."""
     return map_leaves(lambda leaf: leaf.reshape(*cohort, *leaf.shape[2:]), tree)
 
 
 def _with_what_is_there(
     slots: Slots, clients: list[list[int]], use: Callable[[dict[str, Tree] | None], Tree]
 ) -> tuple[Tree, torch.Tensor]:
-    """What `use` makes of the states that rows have, or of None for rows that have none; and which rows have one."""
+    """Apply `use` to the rows' states, or to None for rows without one; return the result and which rows have one."""
     held, known = slots.take(clients)
     if held is None:
         return use(None), known
@@ -284,18 +284,18 @@ def _with_what_is_there(
 
 
 class AlongAxis(NamedTuple):
-    """Messages along the clients' axis, which is the weights' last."""
+    """Messages stacked along the clients' axis, the last axis of the weights."""
 
     messages: Message
     weights: torch.Tensor
 
     def mean(self, read: Callable[[Message], Tree]) -> Tree:
-        """Return the weighted mean of each run's."""
+        """Return the weighted mean of each run."""
         return _mean(read(self.messages), self.weights)
 
 
 def _mean(tree: Tree, weights: torch.Tensor) -> Tree:
-    """Weighted mean over the clients' axis, which is the weights' last, in float64; weight 0 hides a NaN."""
+    """Return the weighted mean over the clients' axis in float64; entries with weight 0 are ignored, even NaN."""
     share = weights / weights.sum(-1, keepdim=True)
 
     def mean(leaf: torch.Tensor) -> torch.Tensor:
@@ -307,17 +307,17 @@ def _mean(tree: Tree, weights: torch.Tensor) -> Tree:
 
 
 def start(algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int], kind: type[Stacked]) -> Iterator[Rounds]:
-    """Yield the rounds of such a kind, played on one of torch's threads."""
+    """Yield the rounds of the given class, with torch limited to one thread."""
     if not possible(job):
         method, problem = type(job.algorithm).__name__, type(job.problem).__name__
-        raise FedcsoError(f"{method} on {problem} can't be stacked; use the engine simulation, which knows another way")
+        raise FedcsoError(f"{method} on {problem} can't be stacked; use --engine simulation")
     with one_thread():
         yield kind(algorithms, job, seeds)
 
 
-def can_play_together(job: Job) -> bool:
-    """True unless each run chooses an m of its own."""
+def can_stack_runs(job: Job) -> bool:
+    """Return whether runs can be stacked: not if each of them adapts its m."""
     return not job.plan.adaptive
 
 
-ENGINE = Engine(contextmanager(partial(start, kind=Stacked)), can_play_together)
+ENGINE = Engine(contextmanager(partial(start, kind=Stacked)), can_stack_runs)

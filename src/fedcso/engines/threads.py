@@ -1,4 +1,4 @@
-"""A pool of threads over clients, for networks: each client computes on one thread."""
+"""A thread pool over clients, for networks: each client computes on one thread."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from fedcso.engines.reference import ClientByClient
 
 
 def engine(workers: int | None = None) -> Engine:
-    """Return the engine with as many clients at work at once as there are workers (cores, if not given)."""
+    """Return an engine that runs this many clients at a time; one per core by default."""
     if workers is not None:
         require_count("workers", workers)
 

@@ -1,4 +1,4 @@
-"""What every client of a run is told, and all that it needs besides its own data."""
+"""What every client of a run needs to know, besides its own data."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from fedcso.estimators.plain import plain
 
 @dataclass(frozen=True)
 class Work:
-    """A method on a problem, in which portions, with which seed, and how what is shared travels."""
+    """Method, problem, plan, seed, estimator, codec and device of a run."""
 
     algorithm: Algorithm
     problem: Problem
@@ -27,14 +27,14 @@ class Work:
         require_compatible(self.algorithm, self.estimator, self.plan)
 
     def round(self, number: int) -> Round:
-        """Return what is known of a round before it begins."""
+        """Return the description of a round that server and clients share."""
         return Round(number, self.plan, self.algorithm)
 
 
 def require_compatible(algorithm: Algorithm, estimator: Estimator, plan: Plan) -> None:
-    """Raise if a method can't use an estimator, or the estimator the plan's inner batch, whatever the problem."""
+    """Raise if the method can't use the estimator, or the estimator the plan's inner batch size."""
     estimator.check(plan.inner_batch)
     estimator.check(plan.inner_batch_most or plan.inner_batch)
     if algorithm.tracks and not estimator.is_plain:
         method = type(algorithm).__name__
-        raise FedcsoError(f"estimator: {method} tracks the inner value and uses no other estimator than 'plain'")
+        raise FedcsoError(f"{method} tracks the inner value and can't use another estimator: set --estimator plain")

@@ -14,7 +14,7 @@ from fedcso.core.errors import Fault, FedcsoError, LeftOut
 from fedcso.core.tree import Tree
 from fedcso.engines.job import Job
 from fedcso.engines.loop import Rounds
-from fedcso.engines.server import Report, begin, gather, open_round, restored
+from fedcso.engines.server import Report, begin, gather, open_round, restore_server
 from fedcso.federation.acceptance import Expected, accepted
 from fedcso.federation.elsewhere import Answer
 from fedcso.federation.exchange import Arrival, exchange
@@ -73,14 +73,14 @@ class SiteBySite(Rounds):
 
     def load(self, state: dict[str, Tree]) -> None:
         """Go on from such a state."""
-        self.server = restored(self.job, state, self.server)
+        self.server = restore_server(self.job, state, self.server)
         self.remembered = state["remembered"].clone()
 
     def resize(self, inner_batch: int) -> None:
         """Sites draw what the run's settings say: refused when it is set up."""
         raise FedcsoError("sites can't be told of another inner_batch while a run goes on")
 
-    def play(self, round: int) -> list[Report | FedcsoError]:
+    def run_round(self, round: int) -> list[Report | FedcsoError]:
         """Ask who is to take part; if too few answer, wait for sites and ask again."""
         federation, roster = self.connection.federation, self.connection.roster
         participants = self.job.participants(round)

@@ -89,7 +89,7 @@ class Part:
 def parts(unit: Unit) -> list[Part]:
     """Return how a unit is played: stacked as a whole, or run by run."""
     job = Job(unit.algorithms[0], unit.task, unit.plan, estimator=unit.estimator, codec=unit.codec)
-    if named(unit.engine).plays_grids(job):
+    if named(unit.engine).runs_grids(job):
         return [Part(unit, "all", unit.name, unit.algorithms, unit.seeds)]
     runs = {
         f"setting{number}-seed{seed}": (algorithm, seed)

@@ -15,7 +15,7 @@ from fedcso.core.errors import NonFinite
 from fedcso.core.tree import leaves
 from fedcso.engines import run
 from fedcso.engines.job import Job
-from fedcso.engines.loop import drive
+from fedcso.engines.loop import run_rounds
 from fedcso.engines.reference import ClientByClient
 from fedcso.federation.deploy.deployment import SUPERLINK, Deployment, site_process
 from fedcso.runs import checkpoint
@@ -158,7 +158,7 @@ def without(folder, algorithm, absent, seed=0):
 
     config = RunConfig.of(folder)
     method, plan = config.built()[algorithm], replace(config.plan, on_nonfinite="drop")
-    (trace,) = drive(WithGaps(Job(method.algorithm, config.task(), plan, seed, codec=method.codec)))
+    (trace,) = run_rounds(WithGaps(Job(method.algorithm, config.task(), plan, seed, codec=method.codec)))
     return trace
 
 
