@@ -20,7 +20,7 @@ def test_a_sweep_is_refused_by_all_ranks(tmp_path):
     assert play(2, ends, [BAD_INPUT, BAD_INPUT], *command, place=tmp_path) == [0, 0], said(tmp_path)
     for rank in range(2):
         assert (tmp_path / f"rank{rank}.txt").read_text() == (
-            "fedcso: fedcso sweep takes one process; start it without torchrun\n"
+            "fedcso: fedcso sweep runs in one process; start it without torchrun\n"
         )
     assert not (tmp_path / "runs").exists()
 
@@ -42,7 +42,7 @@ def test_a_sweep_is_not_resumed_by_several(tmp_path, monkeypatch):
         interrupt_after(patch, rounds=1)
         folder = run("sweep", *QUADRATIC, *GRID, out=tmp_path / "runs", code=INTERRUPTED)
     assert play(2, ends, [BAD_INPUT, FINE], "resume", folder, place=tmp_path) == [0, 0], said(tmp_path)
-    assert "a sweep takes one process" in (tmp_path / "rank0.txt").read_text()
+    assert "a sweep runs in one process" in (tmp_path / "rank0.txt").read_text()
 
 
 OWN = """
@@ -67,4 +67,4 @@ def test_ranks_with_different_files_do_not_run_together(tmp_path):
         (tmp_path / str(rank) / "own.py").write_text(f"{OWN}# on host {rank}\n")
     command = ["run", "own.py:task", "--engine", "distributed", "--seeds", "1", "--algorithm", "FCSG"]
     assert play(2, at_home, tmp_path, [BROKE_OFF, BAD_INPUT], *command, place=tmp_path) == [0, 0], said(tmp_path)
-    assert "rank 1 has other own.py than the first" in (tmp_path / "rank1.txt").read_text()
+    assert "own.py on rank 1 differs from that on the first rank" in (tmp_path / "rank1.txt").read_text()

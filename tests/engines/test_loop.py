@@ -317,7 +317,7 @@ def test_methods_of_one_machine_refuse_a_federation(engine, method):
 
 @every_engine
 def test_more_participants_than_clients_are_refused(engine):
-    with pytest.raises(InvalidValue, match=r"participation = 5.*at most the 4 clients"):
+    with pytest.raises(InvalidValue, match=r"participation = 5.*at most 4, the number of clients"):
         play(engine, FCSG(), nested_quadratic(clients=4), Plan(participation=5))
 
 

@@ -26,11 +26,11 @@ def read_options(
     docstring: str,
     arguments: list[str],
     extend: Callable[[Parser], None] = lambda parser: None,
-    usage: str = "",
+    usage: str = "fedcso {command} {problem}",
 ) -> Flat:
     """Return a command line as a complete flat configuration.
 
-    `extend` adds the command's own options; `usage` says how the command is called, if not by its name and the problem.
+    `extend` adds the command's own options; `usage` is how the command is called.
     `--help` prints the help and exits; raise `UsageError` or `FedcsoError` if an argument is wrong.
     """
     if arguments[:1] in (["--help"], ["-h"]):
@@ -38,8 +38,8 @@ def read_options(
     problem, methods = _problem_and_methods(command, arguments)
     description, examples = split_description(docstring)
     parser = Parser(
-        prog=f"fedcso {command} {problem}",
-        usage=f"{usage or f'fedcso {command} PROBLEM'} [options]   (here with the options of {problem})",
+        prog=usage.format(command=command, problem=problem),
+        usage=f"{usage.format(command=command, problem='PROBLEM')} [options]   (here with the options of {problem})",
         description=description,
         epilog=examples,
     )

@@ -1,1 +1,4 @@
-"""The vocabulary: problems, estimators, algorithms, plans, tasks, and what they are made of. Imports no other room."""
+"""The central types (problem, estimator, algorithm, codec, plan, task, judge, metric) and the tools they are built on.
+
+This package imports nothing from the others.
+"""

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there: temporary file, fsync, rename."""
+"""Write files atomically: temporary file, fsync, rename."""
 
 import os
 import tempfile
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write(path: Path, content: bytes | str | Iterable[bytes], mode: int = 0o644) -> None:
-    """Put `content`, whole or piece by piece, at `path` so that no one, at no moment, sees half of it."""
+    """Write `content`, given as a whole or in pieces, to `path`; readers see either the old file or the new one."""
     whole = content.encode() if isinstance(content, str) else content
     pieces = [whole] if isinstance(whole, bytes) else whole
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -24,6 +24,6 @@ def write(path: Path, content: bytes | str | Iterable[bytes], mode: int = 0o644)
         raise
     directory = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(directory)  # the rename itself
+        os.fsync(directory)  # makes the rename durable
     finally:
         os.close(directory)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from fedcso.core import own
+from fedcso.core import user_code
 from fedcso.core.errors import FedcsoError, InvalidValue
 
 
@@ -17,11 +17,11 @@ def load_network(name: str, shape: torch.Size) -> nn.Module:
     `Name` is a module, or a class or function that makes one, with the shape of one input as its argument or without
     arguments. Raise `FedcsoError` if it is not a network, or if it does not accept inputs of this shape.
     """
-    found: Any = own.load("net", name)
+    found: Any = user_code.load("net", name)
     try:
         network = found if isinstance(found, nn.Module) else _make(found, shape)
     except Exception as error:
-        line = own.line_in(Path(name.rpartition(":")[0]), error)
+        line = user_code.describe_line(Path(name.rpartition(":")[0]), error)
         raise FedcsoError(f"net: {name}{line} raised {type(error).__name__}: {error}") from error
     if not isinstance(network, nn.Module):
         raise InvalidValue("net", name, "an nn.Module, or a class or function that makes one")

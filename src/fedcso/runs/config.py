@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from jsonargparse import ArgumentParser
 
-from fedcso.core import own
+from fedcso.core import user_code
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName, require
@@ -65,7 +65,7 @@ class RunConfig:
     """Where run folders go."""
     name: str | None = None
     """What the run folder is called after; the problem if not given."""
-    root: Path = own.HERE
+    root: Path = user_code.HERE
     """Where the paths of one's own files begin."""
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ class RunConfig:
             launch.require_over_ranks(self.engine, self.ranks)
 
     @classmethod
-    def from_flat(cls, values: Flat, root: Path = own.HERE) -> "RunConfig":
+    def from_flat(cls, values: Flat, root: Path = user_code.HERE) -> "RunConfig":
         """Read a flat configuration: what it does not say has its default, and names of others' are left alone."""
         given = {name: value for name, value in values.items() if value is not None}
         if "problem" not in given:
@@ -140,7 +140,7 @@ class RunConfig:
 
     def task(self) -> Task:
         """Make the problem and its data."""
-        own_options = {name: own.rooted(value, self.root) for name, value in self._own_options().items()}
+        own_options = {name: user_code.join_root(value, self.root) for name, value in self._own_options().items()}
         return make_task(task_maker(self.problem, self.root), {**self.problem_options, **own_options}, self.problem)
 
     def _own_options(self) -> dict[str, str]:
@@ -151,11 +151,11 @@ class RunConfig:
         """Make the methods, by the names they were asked for."""
         return build_all(self.methods, self.hyper_parameters)
 
-    def sources(self) -> list[own.Source]:
+    def sources(self) -> list[user_code.Source]:
         """Return the user's own files that it depends on."""
         names = {"problem": [self.problem], "algorithm": [method.name for method in self.methods]}
         names |= {name: [value] for name, value in self._own_options().items()}
-        found = [own.source(kind, name, self.root) for kind, some in names.items() for name in some if is_own(name)]
+        found = [user_code.read_source(kind, name, self.root) for kind, some in names.items() for name in some if is_own(name)]
         return list(dict.fromkeys(found))
 
     def unit(
@@ -185,7 +185,7 @@ class RunConfig:
         return Study(units, folder / "checkpoints", self.checkpoints)
 
 
-def option_names(problem: str, root: Path = own.HERE) -> set[str]:
+def option_names(problem: str, root: Path = user_code.HERE) -> set[str]:
     """Return the names of a problem's options, also of those that its function hands on as **keywords."""
     return set(ArgumentParser().add_function_arguments(task_maker(problem, root)))
 

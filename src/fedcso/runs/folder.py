@@ -21,7 +21,7 @@ import yaml
 
 from fedcso.core import atomic
 from fedcso.core.errors import FedcsoError
-from fedcso.core.own import Source
+from fedcso.core.user_code import Source
 from fedcso.core.version import __version__
 
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "matplotlib", "safetensors", "jsonargparse", "rich")

@@ -10,7 +10,7 @@ import torch
 
 from fedcso.algorithms import ALGORITHMS
 from fedcso.codecs import CODECS
-from fedcso.core import own
+from fedcso.core import user_code
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
 from fedcso.core.errors import InvalidValue, UnknownName
@@ -48,7 +48,7 @@ class MethodSpec:
     settings: Mapping[str, Any]
 
     @classmethod
-    def parse(cls, text: str, root: Path = own.HERE) -> "MethodSpec":
+    def parse(cls, text: str, root: Path = user_code.HERE) -> "MethodSpec":
         """Read `NAME` or `NAME(option=value, …)`; one's own NAME is `path.py:Name`, from `root`, or `module:Name`."""
         name, bracket, rest = text.partition("(")
         kind = _kind(name.strip(), root)
@@ -110,7 +110,7 @@ class MethodSpec:
         return known | without(dict(self.settings), SEND_U)
 
 
-def parse_methods(texts: Sequence[str], root: Path = own.HERE) -> tuple[MethodSpec, ...]:
+def parse_methods(texts: Sequence[str], root: Path = user_code.HERE) -> tuple[MethodSpec, ...]:
     """Read several methods, each of them named once; paths begin at `root`."""
     if not texts:
         raise InvalidValue("algorithm", [], "at least one method (fedcso list algorithms)")
@@ -146,7 +146,7 @@ def _kind(name: str, root: Path) -> type[Algorithm]:
         return ALGORITHMS[by_lower[name.lower()]]
     if not is_own(name):
         raise UnknownName("algorithm", name, [*ALGORITHMS, "path.py:Name", "module:Name"])
-    found: Any = own.load("algorithm", name, root)
+    found: Any = user_code.load("algorithm", name, root)
     if not (is_dataclass(found) and isinstance(found, type) and issubclass(found, Algorithm)):
         raise InvalidValue("algorithm", name, "a dataclass that is a fedcso.Algorithm")
     kind: type[Algorithm] = found

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcso.codecs import CODECS
-from fedcso.core import own
+from fedcso.core import user_code
 from fedcso.core.codec import Codec
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
 from fedcso.core.schedules import SCHEDULES
@@ -107,7 +107,7 @@ def is_own(name: str) -> bool:
     return bool(name.rpartition(":")[0])
 
 
-def task_maker(name: str, root: Path = own.HERE) -> TaskMaker:
+def task_maker(name: str, root: Path = user_code.HERE) -> TaskMaker:
     """Return the function behind a built-in problem's name, or behind one's own as `path.py:name` or `module:name`.
 
     One's own may be a function that returns a `Task` (its arguments become options), or a `Task`; its path begins at
@@ -117,7 +117,7 @@ def task_maker(name: str, root: Path = own.HERE) -> TaskMaker:
         return PROBLEMS[name]
     if not is_own(name):
         raise UnknownName("problem", name, [*PROBLEMS, "path.py:name", "module:name"])
-    found = own.load("problem", name, root)
+    found = user_code.load("problem", name, root)
     if isinstance(found, Task):
         return lambda: found
     if not callable(found):
@@ -135,7 +135,7 @@ def make_task(maker: TaskMaker, options: dict[str, Any], name: str = "problem") 
     except Exception as error:
         path = Path(name.rpartition(":")[0] or name)
         raise FedcsoError(
-            f"problem: {name}{own.line_in(path, error)} raised {type(error).__name__}: {error}"
+            f"problem: {name}{user_code.describe_line(path, error)} raised {type(error).__name__}: {error}"
         ) from error
     if not isinstance(task, Task):
         raise InvalidValue("problem", type(task).__name__, "a fedcso.Task, or a function that returns one")

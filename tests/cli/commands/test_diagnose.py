@@ -58,13 +58,16 @@ def test_an_adaptive_run_stops_and_goes_on_like_any_other(tmp_path, monkeypatch)
 
 
 MISTAKES = {
-    "nothing": ([], ["which problem"]),
+    "nothing": ([], ["the problem or run folder is missing"]),
     "problem": (["nested_quadratik"], ["did you mean nested_quadratic"]),
     "sizes": (["nested_quadratic", "--sizes", "1,many"], ["sizes = '1,many'"]),
     "sizes that do not fit": (["nested_quadratic", "--sizes", "3,4"], ["divisor of 8"]),
     "target": (["nested_quadratic", "--target", "0"], ["target = 0.0"]),
     "samples": (["nested_quadratic", "--samples", "0"], ["samples = 0"]),
-    "option": (["nested_quadratic", "--sise", "1"], ["did you mean sizes"]),
+    "option": (
+        ["nested_quadratic", "--sise", "1"],
+        ["did you mean --sizes ", "(see: fedcso diagnose nested_quadratic --help)"],
+    ),
 }
 
 

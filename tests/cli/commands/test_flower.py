@@ -67,13 +67,19 @@ def test_a_problem_of_ones_own_goes_into_the_app(tmp_path):
         (["--sites", "a,a", *QUADRATIC], "sites"),
         (["--min-sites", 9, *QUADRATIC], "min_sites"),
         (["--aggregate", "mode", *QUADRATIC], "aggregate"),
-        (["--rouds", 3, *QUADRATIC], "did you mean rounds"),
+        (
+            ["--rouds", 3, *QUADRATIC],
+            "did you mean --rounds? (see: fedcso flower init FOLDER --problem nested_quadratic --help)",
+        ),
         (["--problem", "nested_quadratik"], "did you mean nested_quadratic"),
-        (["--problem", "examples/own_problem.py:task", "--sites", 3], "as many as the problem has clients, 8"),
+        (
+            ["--problem", "examples/own_problem.py:task", "--sites", 3],
+            "sites = 3 must be 8, the number of clients of the problem",
+        ),
         (["--dp-noise", 1, "--clip-update", 1, "--weights", "size", *QUADRATIC], "weights"),
         (["--send-u", "int4", *QUADRATIC], "send_u"),
         (["--diagnose-every", 2, *QUADRATIC], "diagnose_every"),
-        ([], "problem"),
+        ([], "--problem is missing"),
     ],
 )
 def test_a_mistake_is_told_before_anything_is_written(tmp_path, options, told):
@@ -168,10 +174,10 @@ def test_outside_loopback_nothing_goes_without_tls(folder, host):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ([], "superlink"),
+        ([], "--superlink is missing"),
         (["--superlink", "host"], "HOST:PORT"),
-        (["--superlink", "host:1"], "name"),
-        (["--superlink", "host:1", "--name", "a"], "ca"),
+        (["--superlink", "host:1"], "--name is missing"),
+        (["--superlink", "host:1", "--name", "a"], "--ca is missing"),
         (["--superlink", "host:1", "--name", "a", "--ca", "nowhere"], "no file nowhere"),
         (
             ["--superlink", "127.0.0.1:1", "--name", "a", "--insecure", "--data", "nowhere.csv", "--label", "y"],
@@ -197,7 +203,7 @@ def test_check_site_shows_counts_and_never_rows(tmp_path):
     path.write_text("age,name,y\n" + "".join(f"{30.5 + n},patient {n},{n % 4 == 0:d}\n" for n in range(40)))
     shown = call("check-site", path, "--label", "y")
     assert shown.code == FINE
-    assert "40 rows, of which 24 train, 8 validate and 8 test" in shown.out
+    assert "40 rows: 24 for training, 8 for validation, 8 for testing." in shown.out
     assert "patient" not in shown.out
     sent = json.loads(call("check-site", path, "--label", "y", "--json").out)
     assert sent["rows"] == 24

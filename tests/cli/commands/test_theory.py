@@ -61,7 +61,7 @@ def test_constants_from_samples_say_so_with_their_uncertainty():
 
 
 MISTAKES = {
-    "nothing": ([], ["name a problem, or give its constants", "--S-f", "--gap"]),
+    "nothing": ([], ["constants are missing", "name a problem, or give --S-f", "--gap"]),
     "some constants": ([*GIVEN[:4], "--epsilon", "1"], ["--S-g", "--gap"]),
     "no wish": ([*GIVEN], ["epsilon is missing", "the number of steps instead"]),
     "two wishes": ([*GIVEN, "--epsilon", "1", "--steps", "100"], ["epsilon = 1.0", "one of the two"]),
@@ -69,7 +69,10 @@ MISTAKES = {
     "too small": ([*GIVEN, "--epsilon", "1e-9"], ["larger", "10^18"]),
     "a constant below 0": ([*GIVEN, "--epsilon", "1", "--gap", "-1"], ["gap = -1.0", "above 0"]),
     "problem": (["nested_quadratik", "--epsilon", "1"], ["did you mean nested_quadratic"]),
-    "option": ([*QUADRATIC, "--epsilon", "1", "--noize", "2"], ["did you mean noise"]),
+    "option": (
+        [*QUADRATIC, "--epsilon", "1", "--noize", "2"],
+        ["did you mean --noise?", "(see: fedcso theory nested_quadratic --help)"],
+    ),
     "few steps": ([*QUADRATIC, "--steps", "3"], ["steps = 3", "at least 16"]),
 }
 

@@ -85,6 +85,7 @@ def _parse_sizes(text: str) -> list[int]:
 def _from_problem(parser: Parser, problem: str, arguments: list[str]) -> tuple[Any, Task, Plan]:
     """Return the options, the task of a problem, and a plan with the sizes on which the noise of a round depends."""
     maker = task_maker(problem)
+    parser.prog = f"fedcso diagnose {problem}"
     usual = Plan(**plan_defaults(maker))
     group = parser.add_argument_group("sizes of a round")
     group.add_argument("--local_steps", type=int, default=usual.local_steps, help="q, the steps of a client in a round")

@@ -46,6 +46,7 @@ def main(arguments: list[str]) -> int:
     parser.usage = "fedcso theory [PROBLEM] [options]"
     _add_options(parser)
     if problem:
+        parser.prog = f"fedcso theory {problem}"
         add_problem_options(parser, task_maker(problem), problem)
     else:
         parser.add_argument("--clients", type=int, default=16, help="N, the number of clients")

@@ -21,7 +21,7 @@ from fedcso.federation.deploy.app import write_app
 from fedcso.federation.options import Federation
 from fedcso.runs.config import RunConfig, option_names
 
-USAGE = "fedcso flower init FOLDER --problem PROBLEM"
+USAGE = "fedcso flower init FOLDER --problem {problem}"
 
 
 def main(arguments: list[str]) -> int:

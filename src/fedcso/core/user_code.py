@@ -1,7 +1,7 @@
-"""Objects from a user's own file or module: `path.py:name`, `module:name`. Mistakes in it are named with their line.
+"""Load objects from a user's file or module: `path.py:name`, `module:name`.
 
-A file is run once for each content it has had: whoever asks for a name in it gets the same object, so that two settings
-of a method are settings of one and the same class.
+A file is executed once for each content, so every request for a name in it returns the same object: two settings of a
+method are settings of the same class. Errors in a user's file are reported with their line.
 """
 
 import hashlib
@@ -19,7 +19,11 @@ HERE = Path()
 
 
 def load(field: str, name: str, root: Path = HERE) -> Any:
-    """Return what `path.py:name` or `module:name`, given for `field`, stands for; paths begin at `root`."""
+    """Return the object that `path.py:name` or `module:name`, given for `field`, refers to.
+
+    Paths are relative to `root`. Raise `FedcsoError` if the file or module can't be loaded, `UnknownName` if it does
+    not define the name.
+    """
     where, _, attribute = name.rpartition(":")
     module = _load_file(field, root / where) if where.endswith(".py") else _load_module(field, where)
     if not hasattr(module, attribute):
@@ -28,33 +32,33 @@ def load(field: str, name: str, root: Path = HERE) -> Any:
     return getattr(module, attribute)
 
 
-def rooted(name: str, root: Path) -> str:
-    """Return the name of the same object for who does not know where paths begin."""
+def join_root(name: str, root: Path) -> str:
+    """Return `path.py:name` with its path joined to `root`; `module:name` is returned unchanged."""
     where, _, attribute = name.rpartition(":")
     return f"{root / where}:{attribute}" if where.endswith(".py") else name
 
 
 class Source(NamedTuple):
-    """A user's file and what is in it."""
+    """A user's file and its content."""
 
     path: Path
     content: bytes
 
     @property
     def fingerprint(self) -> str:
-        """Return what tells this content from any other."""
+        """Return the SHA-256 of the content."""
         return hashlib.sha256(self.content).hexdigest()
 
 
-def source(field: str, name: str, root: Path = HERE) -> Source:
-    """Return the file behind `path.py:name` or `module:name`."""
+def read_source(field: str, name: str, root: Path = HERE) -> Source:
+    """Return the file that defines `path.py:name` or `module:name`."""
     where = name.rpartition(":")[0]
     path = root / where if where.endswith(".py") else Path(str(_load_module(field, where).__file__))
     return Source(path, _read(field, path))
 
 
-def line_in(path: Path, error: BaseException) -> str:
-    """Return where in the user's file an error happened, in words."""
+def describe_line(path: Path, error: BaseException) -> str:
+    """Return the line of the user's file that raised an error, as words for a message; empty if there is none."""
     trace, line = error.__traceback__, ""
     while trace:
         if Path(trace.tb_frame.f_code.co_filename).resolve() == path.resolve():
@@ -76,9 +80,9 @@ def _load_module(field: str, name: str) -> ModuleType:
 def _load_file(field: str, path: Path) -> ModuleType:
     content = _read(field, path)
     try:
-        return _executed(path.resolve(), content)
+        return _execute(path.resolve(), content)
     except Exception as error:
-        line = line_in(path, error)
+        line = describe_line(path, error)
         raise FedcsoError(f"{field}: {path}{line} raised {type(error).__name__}: {error}") from error
 
 
@@ -92,13 +96,13 @@ def _read(field: str, path: Path) -> bytes:
 
 
 @cache
-def _executed(path: Path, content: bytes) -> ModuleType:
-    """Run a file with this content, and no other that a cache of Python's may hold."""
-    # Not the bare stem: an own statistics.py must not hide Python's, nor two files of the same name each other.
+def _execute(path: Path, content: bytes) -> ModuleType:
+    """Execute a file with this content; Python's import could run a cached older version."""
+    # Not the bare stem: a user's statistics.py must not hide Python's, nor one of two files with the same name.
     name = f"fedcso_own_{path.stem}_{hashlib.sha256(str(path).encode() + content).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None  # a .py file always has one
+    assert spec is not None  # every .py file has one
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
+    sys.modules[name] = module  # dataclasses look it up
     exec(compile(content, path, "exec"), vars(module))
     return module
