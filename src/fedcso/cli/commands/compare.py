@@ -15,8 +15,8 @@ from typing import Any
 
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError, UnknownName
-from fedcso.core.metric import Declared
-from fedcso.core.metrics import mean_and_interval
+from fedcso.core.intervals import mean_and_interval
+from fedcso.core.metric import DeclaredMetrics
 from fedcso.reports.recorded import Record, has, record_of
 from fedcso.reports.tables import Estimate, summary
 from fedcso.reports.terminal import show
@@ -67,7 +67,7 @@ def _merge(folders: list[RunFolder]) -> Record:
         return f"{row['algorithm']} [{names[path]}]" if len(owners[row["algorithm"]]) > 1 else str(row["algorithm"])
 
     rows = [row | {"algorithm": label(row, path)} for path, record in records.items() for row in record.rows]
-    declared = next((record.declared for record in records.values() if record.declared.metrics), Declared())
+    declared = next((record.declared for record in records.values() if record.declared.metrics), DeclaredMetrics())
     return Record(rows, declared)
 
 

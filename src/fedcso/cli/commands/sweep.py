@@ -19,10 +19,10 @@ import yaml
 
 from fedcso.cli.options import read_options
 from fedcso.cli.parser import Parser
-from fedcso.core import metrics
 from fedcso.core.errors import FedcsoError, UnknownName, is_number
+from fedcso.core.evaluation import declare_metrics
+from fedcso.core.intervals import mean_and_interval
 from fedcso.core.metric import Metric
-from fedcso.core.metrics import mean_and_interval
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.engines.choice import deciding_metric
@@ -132,7 +132,7 @@ def choose_metric(config: SweepConfig, task: Task) -> Metric:
                 f"the problem {config.run.problem!r} has no {lacks} to choose by; choose a metric with --metric"
             )
         return metric
-    there = [metric for metric in (*metrics.declare(task), TRAIN_LOSS) if metric.higher_is_better is not None]
+    there = [metric for metric in (*declare_metrics(task), TRAIN_LOSS) if metric.higher_is_better is not None]
     known = {metric.name: metric for metric in there}
     if task.validation is not None:  # the judge's metrics can be named without the prefix `validation_`
         own = {metric.name: metric.on_validation() for metric in task.judge.metrics}
