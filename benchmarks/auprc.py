@@ -21,7 +21,7 @@ from fedcso.core.algorithm import Algorithm
 from fedcso.core.estimator import sample
 from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
-from fedcso.core.problem import steps_of
+from fedcso.core.problem import split_steps
 from fedcso.core.streams import stream
 from fedcso.core.task import Task
 from fedcso.datasets import Examples
@@ -101,7 +101,7 @@ def main(quick: bool = False) -> None:
     steps = QUICK_STEPS if quick else STEPS
     plan = Plan(1, steps, POSITIVES, OTHERS)
     default = torch.get_num_threads()
-    (batch,) = steps_of(sample(problem, clients[0], rng, 1, POSITIVES, OTHERS), 1)
+    (batch,) = split_steps(sample(problem, clients[0], rng, 1, POSITIVES, OTHERS), 1)
     oracle, x = Oracle(problem, plain), problem.init(rng)
     once = operations(lambda: oracle.grad(x, batch))
     methods: dict[str, tuple[Algorithm, bool]] = {

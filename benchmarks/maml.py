@@ -19,7 +19,7 @@ from benchmarks.timing import as_rows, describe_machine, interleave, operations,
 from fedcso.algorithms import FCSG
 from fedcso.core.estimator import sample
 from fedcso.core.plan import Plan
-from fedcso.core.problem import steps_of
+from fedcso.core.problem import split_steps
 from fedcso.core.streams import stream
 from fedcso.core.task import Task
 from fedcso.engines import run
@@ -70,7 +70,7 @@ def main(quick: bool = False) -> None:
         repetitions=2 if quick else 5,
     )
     report("One local step of 16 clients", timings, "ordinary loop, 1 torch thread", "step")
-    (batch,) = steps_of(sample(problem, clients[0], rng, 1, 1, 1), 1)
+    (batch,) = split_steps(sample(problem, clients[0], rng, 1, 1, 1), 1)
     x = problem.init(rng)
     per_task = operations(lambda: problem.closed_form(x, batch.xi, batch.eta))
     peak = report_peak("threads engine", CLIENTS * per_task, timings["threads engine"].median)

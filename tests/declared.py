@@ -1,12 +1,12 @@
 """Metrics as runs declare them, for tests of what is made of results."""
 
-from fedcso.core.metric import Declared
-from fedcso.core.metrics import GRADIENT_NORM
+from fedcso.core.evaluation import GRADIENT_NORM
+from fedcso.core.metric import DeclaredMetrics
 from fedcso.engines.server import TRAIN_LOSS
 from fedcso.problems.classification import ACCURACY, LOSS
 from fedcso.problems.scores import AUROC, AVERAGE_PRECISION, PREVALENCE, SATURATED
 
-CLASSIFIED = Declared(
+CLASSIFIED = DeclaredMetrics(
     [
         *(ACCURACY.on_test(), ACCURACY.half_width(), LOSS.on_test()),
         *(ACCURACY.over_clients(), LOSS.over_clients(), GRADIENT_NORM, TRAIN_LOSS),
@@ -16,7 +16,7 @@ CLASSIFIED = Declared(
 )
 """Classifiers without validation data."""
 
-RANKED = Declared(
+RANKED = DeclaredMetrics(
     [
         *(AVERAGE_PRECISION.on_test(), AUROC.on_test(), PREVALENCE, SATURATED),
         *(AVERAGE_PRECISION.over_clients(), AUROC.over_clients(), AVERAGE_PRECISION.on_validation(), TRAIN_LOSS),

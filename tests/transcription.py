@@ -14,7 +14,7 @@ from dataclasses import replace
 import torch
 
 from fedcso.core.estimator import sample
-from fedcso.core.problem import Batch, steps_of
+from fedcso.core.problem import Batch, split_steps
 from fedcso.core.streams import stream
 from fedcso.core.tree import Tree
 from fedcso.engines.client import portions
@@ -36,7 +36,7 @@ def drawn(job: Job) -> Samples:
             rng = stream(job.seed, n, r)
             for steps, b in portions(more, r):
                 batch = sample(job.problem, job.clients[n], rng, len(steps), b, job.plan.inner_batch)
-                for t, one in zip(steps, steps_of(batch, len(steps)), strict=True):
+                for t, one in zip(steps, split_steps(batch, len(steps)), strict=True):
                     samples[t][n] = one
     return samples
 

@@ -77,7 +77,7 @@ MISTAKES = {
     "abbreviated option": (run_with("--round", "1"), ["option --round", "did you mean --rounds?"]),
     "algorithm": (run_with("--algorithm", "FCGS"), ["algorithm 'FCGS'", "did you mean FCSG"]),
     "one of several algorithms": (run_with("--algorithm", "FCSG", "Scafold"), ["'Scafold'", "SCAFFOLD"]),
-    "algorithm twice": (run_with("--algorithm", "FCSG", "FCSG"), ["algorithm = 'FCSG'", "named once"]),
+    "algorithm twice": (run_with("--algorithm", "FCSG", "FCSG"), ["algorithm = 'FCSG'", "given once"]),
     "no algorithm in a file": (["run", "--config", "no_methods.yaml"], ["algorithm = []", "at least one method"]),
     "no algorithm": (run_with("--algorithm"), ["--algorithm", "without a value"]),
     "problem": (["run", "invariant_logistik"], ["problem 'invariant_logistik'", "did you mean invariant_logistic?"]),

@@ -27,7 +27,7 @@ def test_a_sweep_is_refused_by_all_ranks(tmp_path):
 
 def test_a_mistake_is_told_by_the_leader_and_the_others_go(tmp_path):
     mistakes = {
-        "engine = 'simulation' is not made for torchrun": ["run", *QUADRATIC, "--out", tmp_path / "runs"],
+        "engine = 'simulation' can't run under torchrun": ["run", *QUADRATIC, "--out", tmp_path / "runs"],
         "unknown algorithm": ["run", *QUADRATIC, "--algorithm", "FCGS"],
     }
     for told, command in mistakes.items():

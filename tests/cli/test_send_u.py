@@ -50,7 +50,7 @@ def test_a_sweep_sends_as_it_was_asked_to_and_says_so(blank):
     ("options", "reason"),
     [
         (["FCSG", "--send-u", "int8"], "none of FCSG has it"),
-        (["FCSG(send_u=int8)"], "FCSG shares no u"),
+        (["FCSG(send_u=int8)"], "FCSG does not share u"),
         (["FCSG-M", "--send-u", "zip"], "bfloat16"),
         (["FCSG-M", "--send-u", "every(0)"], "at least 1"),
     ],

@@ -13,7 +13,7 @@ import torch
 from fedcso import codecs
 from fedcso.codecs import BFloat16, Inferred, Int8, Occasional
 from fedcso.core.algorithm import Algorithm, Server
-from fedcso.core.codec import Codec, Forgotten, Round, full
+from fedcso.core.codec import Codec, MissingMemory, Round, full
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.plan import Plan
 from fedcso.core.tree import map_leaves, nbytes
@@ -157,7 +157,7 @@ def test_a_message_that_counts_on_a_memory_is_not_read_without_one(codec):
     talk.down(shared_of(0), 0)
     talk.up(shared_of(0), 0)
     sent = codec.broadcast(shared_of(1), talk.kept, a_round(1))
-    with pytest.raises(Forgotten):
+    with pytest.raises(MissingMemory):
         codec.receive(sent.to_known, None, a_round(1))
 
 

@@ -14,7 +14,7 @@ from fedcso.core.errors import InvalidValue, NonFinite
 from fedcso.core.estimator import sample
 from fedcso.core.oracle import Cohort, Oracle, shortened
 from fedcso.core.plan import Plan
-from fedcso.core.problem import steps_of
+from fedcso.core.problem import split_steps
 from fedcso.core.streams import stream
 from fedcso.core.tree import norm, stack
 from fedcso.engines import run_grid
@@ -54,7 +54,7 @@ METHODS = {
 
 def batches(clients: int = 4):
     drawn = [sample(CASE.problem, CASE.clients[n], stream(0, n, 0), 1, 2, 3) for n in range(clients)]
-    return [steps_of(batch, 1)[0] for batch in drawn]
+    return [split_steps(batch, 1)[0] for batch in drawn]
 
 
 # ------------------------------------------------------------------------------------- one gradient
@@ -107,7 +107,7 @@ def test_what_is_not_finite_does_not_become_so(broken):
 @pytest.mark.parametrize("problem", ["a formula", "differentiated", "tracked"])
 def test_the_oracle_shortens_whatever_gradient_it_is_asked_for(problem):
     case = invariant_logistic() if problem == "a formula" else CASE
-    (batch,) = steps_of(sample(case.problem, case.clients[0], stream(0, 0, 0), 1, 2, 3), 1)
+    (batch,) = split_steps(sample(case.problem, case.clients[0], stream(0, 0, 0), 1, 2, 3), 1)
 
     def gradient(clip):
         oracle = Oracle(case.problem, plain, clip=clip)

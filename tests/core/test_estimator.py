@@ -11,7 +11,7 @@ import torch
 
 from fedcso.core.estimator import sample
 from fedcso.core.oracle import Cohort, Oracle
-from fedcso.core.problem import Batch, Problem, steps_of
+from fedcso.core.problem import Batch, Problem, split_steps
 from fedcso.core.streams import stream
 from fedcso.core.tree import index, map_leaves, named_leaves, stack
 from fedcso.estimators.mean_outside import mean_outside
@@ -34,7 +34,7 @@ every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
 
 def one_batch(case, client: int = 0, b: int = 4, m: int = 5) -> Batch:
-    (batch,) = steps_of(sample(case.problem, case.clients[client], stream(7, client, 0), 1, b, m), 1)
+    (batch,) = split_steps(sample(case.problem, case.clients[client], stream(7, client, 0), 1, b, m), 1)
     return batch
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcso.core.errors import FedcsoError, InvalidValue
-from fedcso.core.metric import Declared, Metric, Symptom
+from fedcso.core.metric import DeclaredMetrics, Metric, Symptom
 
 SCORE = Metric("f1", "F1", higher_is_better=True, share=True)
 LOSS = Metric("loss", higher_is_better=False)
@@ -73,7 +73,7 @@ def test_a_half_width_belongs_to_its_metric_and_has_no_curve():
 
 # -------------------------------------------------------------------------------- all metrics of a run
 
-DECLARED = Declared([SCORE, LOSS], deciding="f1", validated=True, headline="f1")
+DECLARED = DeclaredMetrics([SCORE, LOSS], deciding="f1", validated=True, headline="f1")
 
 
 def test_declared_metrics_come_in_their_order_and_then_the_others():
@@ -103,14 +103,14 @@ metrics = st.builds(
 
 @given(st.lists(metrics), st.text(), st.booleans(), st.text())
 def test_what_was_written_is_read_back(some, deciding, validated, headline):
-    declared = Declared(some, deciding, validated, headline)
-    assert Declared.from_json(declared.to_json()) == declared
+    declared = DeclaredMetrics(some, deciding, validated, headline)
+    assert DeclaredMetrics.from_json(declared.to_json()) == declared
 
 
 def test_what_another_version_has_written_besides_is_left_out():
     text = DECLARED.to_json().replace('"share"', '"unheard_of": 1,\n"share"')
     assert "unheard_of" in text
-    assert Declared.from_json(text) == DECLARED
+    assert DeclaredMetrics.from_json(text) == DECLARED
 
 
 @pytest.mark.parametrize(
@@ -118,4 +118,4 @@ def test_what_another_version_has_written_besides_is_left_out():
 )
 def test_something_else_is_refused(text):
     with pytest.raises(FedcsoError, match="the declarations of metrics can't be read"):
-        Declared.from_json(text)
+        DeclaredMetrics.from_json(text)

@@ -9,7 +9,7 @@ from fedcso.algorithms import FCSG
 from fedcso.core.estimator import sample
 from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
-from fedcso.core.problem import Batch, Problem, ascend, per_sample, steps_of
+from fedcso.core.problem import Batch, Problem, ascend, per_sample, split_steps
 from fedcso.core.streams import stream
 from fedcso.estimators.plain import plain
 from tests.helpers import CASES, Case, assert_close, in_ball, invariant_logistic, nested_quadratic, play
@@ -21,7 +21,7 @@ def test_per_sample_is_the_mean_of_g_over_the_inner_samples():
     case = nested_quadratic()
     problem = case.problem
     batch = sample(problem, case.clients[0], stream(0, 0, 0), steps=1, b=4, m=5)
-    (batch,) = steps_of(batch, 1)
+    (batch,) = split_steps(batch, 1)
     x = problem.init(stream(1, 0, 0))
     lifted = per_sample(lambda x, xi, eta: eta * x)
     assert_close(lifted(x, batch.xi, batch.eta), problem.inner(x, batch.xi, batch.eta))
@@ -105,7 +105,7 @@ def test_defaults_add_nothing():
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_steps_of_takes_a_batch_apart_along_its_first_axis(case):
     whole = sample(case.problem, case.clients[0], stream(0, 0, 0), steps=3, b=2, m=4)
-    parts = steps_of(whole, 3)
+    parts = split_steps(whole, 3)
     assert len(parts) == 3
     assert all(isinstance(part, Batch) for part in parts)
     x = case.problem.init(stream(1, 0, 0))

@@ -17,6 +17,7 @@ from fedcso.core.tree import (
     mix,
     named_leaves,
     nbytes,
+    norm,
     numel,
     split,
     stack,
@@ -163,3 +164,13 @@ def test_one_bad_number_makes_a_tree_non_finite(bad):
 
 def test_infinities_do_not_cancel():
     assert not is_finite(torch.tensor([torch.inf, -torch.inf]))
+
+
+def test_norm_is_that_of_all_leaves_together():
+    tree = {"a": torch.tensor([3.0]), "b": (torch.tensor([[4.0, 12.0]]), torch.tensor(84.0))}
+    assert norm(tree) == 85  # 3² + 4² + 12² + 84² = 85²
+
+
+def test_norm_keeps_leading_axes():
+    stacked = torch.tensor([[3.0, 4.0], [6.0, 8.0]])
+    assert norm({"x": stacked}, lead=1).tolist() == [5, 10]

@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 from fedcso.core.judge import Judge
-from fedcso.core.metric import Declared, Metric
+from fedcso.core.metric import DeclaredMetrics, Metric
 from fedcso.engines.choice import choose, choose_by_seed, choose_exported, deciding_metric
 from fedcso.engines.loop import declare
 from tests.helpers import classification, nested_quadratic
 
 F1 = Metric("f1", higher_is_better=True, share=True)
-VALIDATED = Declared([F1.on_test(), F1.on_validation()], "validation_f1", validated=True, headline="f1")
+VALIDATED = DeclaredMetrics([F1.on_test(), F1.on_validation()], "validation_f1", validated=True, headline="f1")
 JUDGE = Judge(lambda x, data: {"f1": 1.0}, [F1])
 
 
@@ -87,10 +87,11 @@ def test_the_seed_that_is_exported_is_the_one_validation_data_choose():
 
 def test_without_validation_data_it_is_the_first_seed():
     loss = Metric("loss", higher_is_better=False)
-    declared = Declared([loss], "loss", validated=False, headline="loss")
+    declared = DeclaredMetrics([loss], "loss", validated=False, headline="loss")
     some = [*rows([3.0, 2.0], seed=3, name="loss"), *rows([1.0], seed=4, name="loss")]
     assert {key: choose_exported(some, declared)["A"][key] for key in ("seed", "round")} == {"seed": 3, "round": 1}
 
 
 def test_nothing_is_chosen_where_nothing_is_declared():
-    assert choose_by_seed(rows([0.1, 0.5]), Declared()) == choose_exported(rows([0.1, 0.5]), Declared()) == {}
+    some, undeclared = rows([0.1, 0.5]), DeclaredMetrics()
+    assert choose_by_seed(some, undeclared) == choose_exported(some, undeclared) == {}

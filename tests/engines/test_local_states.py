@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fedcso.algorithms import SOX, Scaffold
-from fedcso.core.packing import Parked, pack
+from fedcso.core.packing import Spilled, pack
 from fedcso.core.plan import Plan
 from fedcso.engines import local_states
 from fedcso.engines.local_states import Attic, LocalStates
@@ -23,7 +23,7 @@ def state(value: float) -> dict[str, torch.Tensor]:
 
 def kinds(states: LocalStates) -> list[bool]:
     """Which clients' states wait in a file."""
-    return [isinstance(saved, Parked) for saved in states.saved().values()]
+    return [isinstance(saved, Spilled) for saved in states.saved().values()]
 
 
 def test_states_stay_in_memory_while_there_is_room():
@@ -87,5 +87,5 @@ def test_a_checkpoint_holds_states_from_a_file(tmp_path, monkeypatch):
     play("reference", Scaffold(0.1), case, plan, callbacks=[save])
     for done in range(1, plan.rounds):
         start = checkpoint.newest(tmp_path / str(done))
-        assert all(isinstance(saved, Parked) for saved in start.state["local"].values())
+        assert all(isinstance(saved, Spilled) for saved in start.state["local"].values())
         assert_same_run(play("reference", Scaffold(0.1), case, plan, start=start), expected, tolerance=0.0)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fedcso.core.errors import FedcsoError, InvalidValue
-from fedcso.core.problem import Batch, steps_of
+from fedcso.core.problem import Batch, split_steps
 from fedcso.core.streams import stream
 from fedcso.estimators.extrapolated import extrapolated
 from fedcso.estimators.plain import plain
@@ -34,7 +34,7 @@ def test_the_bias_of_a_smooth_f_is_much_smaller_than_that_of_plain():
 
 
 def test_it_is_twice_the_whole_minus_the_mean_of_the_halves():
-    (batch,) = steps_of(extrapolated.draw(CASE.problem, CASE.clients[0], stream(0, 0, 0), 1, 3, 6).batch, 1)
+    (batch,) = split_steps(extrapolated.draw(CASE.problem, CASE.clients[0], stream(0, 0, 0), 1, 3, 6).batch, 1)
     first, second = (plain(CASE.problem, X, Batch(batch.xi, half)) for half in batch.eta.split(3, 1))
     by_hand = 2 * plain(CASE.problem, X, batch) - (first + second) / 2
     assert_close(extrapolated(CASE.problem, X, batch), by_hand)

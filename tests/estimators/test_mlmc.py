@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.oracle import Oracle
-from fedcso.core.problem import Batch, steps_of
+from fedcso.core.problem import Batch, split_steps
 from fedcso.core.streams import stream
 from fedcso.core.tree import index
 from fedcso.estimators.halves import mean_of_halves
@@ -32,13 +32,13 @@ def test_the_expectation_is_that_of_the_plain_estimator_with_m_samples(estimator
 
 def test_with_one_sample_there_is_one_level_and_it_is_the_plain_estimator():
     for estimator in (v_mlmc, rt_mlmc):
-        (batch,) = steps_of(estimator.draw(CASE.problem, CASE.clients[0], stream(0, 0, 0), 1, 5, 1).batch, 1)
+        (batch,) = split_steps(estimator.draw(CASE.problem, CASE.clients[0], stream(0, 0, 0), 1, 5, 1).batch, 1)
         xi, eta = (batch.xi.xi, batch.eta) if estimator is rt_mlmc else (batch.xi[0], batch.eta[0])
         assert_close(estimator(CASE.problem, X, batch), plain(CASE.problem, X, Batch(xi, eta)))
 
 
 def test_v_mlmc_is_the_sum_of_its_levels_means():
-    (batch,) = steps_of(v_mlmc.draw(CASE.problem, CASE.clients[0], stream(0, 0, 0), 1, 6, 8).batch, 1)
+    (batch,) = split_steps(v_mlmc.draw(CASE.problem, CASE.clients[0], stream(0, 0, 0), 1, 6, 8).batch, 1)
     by_hand = torch.zeros((), dtype=torch.float64)
     for xi, eta in zip(batch.xi, batch.eta, strict=True):
         whole = plain(CASE.problem, X, Batch(xi, eta))
@@ -96,7 +96,7 @@ def test_the_samples_are_counted(estimator):
 @given(seed=st.integers(0, 10**6), levels=st.integers(0, 5))
 def test_what_rt_mlmc_repeats_changes_neither_the_mean_nor_the_halves(seed, levels):
     m = 2**levels
-    (batch,) = steps_of(rt_mlmc.draw(CASE.problem, CASE.clients[0], stream(seed, 0, 0), 1, 3, m).batch, 1)
+    (batch,) = split_steps(rt_mlmc.draw(CASE.problem, CASE.clients[0], stream(seed, 0, 0), 1, 3, m).batch, 1)
     for row, coupled, weight in zip(batch.eta, batch.xi.coupled, batch.xi.weight, strict=True):
         drawn = row.unique(dim=0)
         assert_close(row.mean(0), drawn.mean(0))
@@ -111,7 +111,7 @@ def test_what_rt_mlmc_repeats_changes_neither_the_mean_nor_the_halves(seed, leve
 def test_one_batch_can_be_evaluated_at_two_points(estimator):
     """Variance reduction does this: once a batch is drawn, nothing is random any more."""
     oracle = Oracle(CASE.problem, estimator)
-    (batch,) = steps_of(estimator.draw(CASE.problem, CASE.clients[0], stream(0, 0, 0), 1, 4, 8).batch, 1)
+    (batch,) = split_steps(estimator.draw(CASE.problem, CASE.clients[0], stream(0, 0, 0), 1, 4, 8).batch, 1)
     assert_close(oracle.grad(X, batch), oracle.grad(X, batch), tolerance=0.0)
     near = gap(oracle.grad(X + 1e-7, batch), oracle.grad(X, batch))
     assert 0 < near < 1e-4
@@ -121,7 +121,7 @@ def test_one_batch_can_be_evaluated_at_two_points(estimator):
 def test_problems_with_shared_inner_batches_and_without_inner_samples_work(estimator):
     for case in (FINITE["auprc"], classification()):
         oracle = Oracle(case.problem, estimator)
-        (batch,) = steps_of(estimator.draw(case.problem, case.clients[0], stream(0, 0, 0), 1, 3, 4).batch, 1)
+        (batch,) = split_steps(estimator.draw(case.problem, case.clients[0], stream(0, 0, 0), 1, 3, 4).batch, 1)
         gradient = oracle.grad(case.problem.init(stream(0, 0, 0)), batch)
         assert all(torch.isfinite(leaf).all() for leaf in gradient.values())
 
@@ -129,7 +129,7 @@ def test_problems_with_shared_inner_batches_and_without_inner_samples_work(estim
 def test_without_inner_samples_all_levels_but_the_first_vanish():
     case = classification()
     x = case.problem.init(stream(0, 0, 0))
-    (batch,) = steps_of(v_mlmc.draw(case.problem, case.clients[2], stream(0, 0, 0), 1, 4, 8).batch, 1)
+    (batch,) = split_steps(v_mlmc.draw(case.problem, case.clients[2], stream(0, 0, 0), 1, 4, 8).batch, 1)
     first = Batch(batch.xi[0], batch.eta[0])
     assert_close(Oracle(case.problem, v_mlmc).value(x, batch), Oracle(case.problem, plain).value(x, first))
 
@@ -151,7 +151,7 @@ def test_a_problem_that_draws_only_the_mean_is_refused(estimator):
 def test_halves_are_averaged_for_each_outer_sample():
     case: Case = invariant_logistic()
     x = case.problem.init(stream(0, 0, 0))
-    (batch,) = steps_of(plain.draw(case.problem, case.clients[0], stream(0, 0, 0), 1, 3, 4).batch, 1)
+    (batch,) = split_steps(plain.draw(case.problem, case.clients[0], stream(0, 0, 0), 1, 3, 4).batch, 1)
     by_hand = sum(plain(case.problem, x, Batch(batch.xi, half)) for half in batch.eta.split(2, 1)) / 2
     assert_close(mean_of_halves(case.problem, x, batch), by_hand)
     assert gap(by_hand, plain(case.problem, x, batch)) > CLEARLY

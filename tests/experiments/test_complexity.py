@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcso.core.errors import FedcsoError
-from fedcso.core.problem import steps_of
+from fedcso.core.problem import split_steps
 from fedcso.core.streams import stream
 from fedcso.core.trace import Trace
 from fedcso.estimators.plain import plain
@@ -32,7 +32,7 @@ def test_an_instance_starts_at_the_origin_and_knows_its_constants(name):
 @given(x=st.floats(-5, 5), m=st.integers(1, 4))
 def test_the_formula_of_the_quadratic_is_what_differentiation_gives(x, m):
     problem, clients = quadratic(2)[:2]
-    batch = steps_of(plain.draw(problem, clients[1], stream(0, 1, 2), 1, 3, m).batch, 1)[0]
+    batch = split_steps(plain.draw(problem, clients[1], stream(0, 1, 2), 1, 3, m).batch, 1)[0]
     point = torch.tensor([x], dtype=torch.float64, requires_grad=True)
     loss = plain(problem, point, batch).mean()
     (gradient,) = torch.autograd.grad(loss, point)

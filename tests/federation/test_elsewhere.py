@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from fedcso.core.metrics import evaluate
+from fedcso.core.evaluation import evaluate
 from fedcso.core.streams import stream
 from fedcso.core.task import Task
 from fedcso.engines.loop import declare

@@ -14,7 +14,7 @@ from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.estimator import sample
 from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
-from fedcso.core.problem import Batch, steps_of
+from fedcso.core.problem import Batch, split_steps
 from fedcso.core.streams import stream
 from fedcso.core.tree import is_finite
 from fedcso.datasets import Examples
@@ -57,7 +57,7 @@ def a_problem(**options) -> AUPRC:
 
 
 def a_batch(problem: AUPRC, b: int = 3, m: int = 5) -> Batch:
-    (batch,) = steps_of(sample(problem, DATA, stream(0, 0, 0), 1, b, m), 1)
+    (batch,) = split_steps(sample(problem, DATA, stream(0, 0, 0), 1, b, m), 1)
     return batch
 
 

@@ -10,7 +10,7 @@ from torch import nn
 from fedcso.core.errors import FedcsoError
 from fedcso.core.estimator import sample
 from fedcso.core.oracle import Oracle
-from fedcso.core.problem import steps_of
+from fedcso.core.problem import split_steps
 from fedcso.core.streams import stream
 from fedcso.datasets import Examples
 from fedcso.datasets.examples import pooled
@@ -24,7 +24,7 @@ X = CASE.problem.init(stream(0, 0, 0))
 
 
 def a_batch(b: int = 5):
-    (batch,) = steps_of(sample(CASE.problem, CASE.clients[2], stream(0, 0, 0), 1, b, 3), 1)
+    (batch,) = split_steps(sample(CASE.problem, CASE.clients[2], stream(0, 0, 0), 1, b, 3), 1)
     return batch
 
 

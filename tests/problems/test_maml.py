@@ -13,7 +13,7 @@ from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.estimator import sample
 from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
-from fedcso.core.problem import Batch, steps_of
+from fedcso.core.problem import Batch, split_steps
 from fedcso.core.streams import stream
 from fedcso.core.task import Task
 from fedcso.core.tree import index, leaves, map_leaves, nbytes
@@ -58,7 +58,7 @@ def classes(number: int = 5, seed: int = 0) -> torch.Tensor:
 
 
 def drawn(problem: MAML, b: int, m: int, data: Classes | None = None, seed: int = 0) -> Batch:
-    (batch,) = steps_of(sample(problem, classes() if data is None else data, stream(seed, 0, 0), 1, b, m), 1)
+    (batch,) = split_steps(sample(problem, classes() if data is None else data, stream(seed, 0, 0), 1, b, m), 1)
     return batch
 
 

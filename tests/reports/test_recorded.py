@@ -3,7 +3,7 @@
 import pytest
 
 from fedcso.core.errors import FedcsoError
-from fedcso.core.metric import Declared, Metric
+from fedcso.core.metric import DeclaredMetrics, Metric
 from fedcso.reports.recorded import Record, record_of
 from fedcso.reports.tables import as_csv
 from fedcso.runs.folder import RunFolder
@@ -103,7 +103,7 @@ def test_a_record_is_read_back_from_the_folder(folder):
 
 def test_a_folder_of_a_version_that_declared_nothing_is_read_without_declarations(folder):
     folder.write("metrics.csv", as_csv([row(accuracy=0.5)]))
-    assert record_of(folder) == Record([row(accuracy=0.5)], Declared(), [], [], [])
+    assert record_of(folder) == Record([row(accuracy=0.5)], DeclaredMetrics(), [], [], [])
 
 
 def test_a_folder_without_results_is_refused(folder):

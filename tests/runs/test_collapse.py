@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcso.core.metric import Declared, Metric
+from fedcso.core.metric import DeclaredMetrics, Metric
 from fedcso.runs import collapse as module
 from tests.declared import RANKED
 
@@ -75,12 +75,12 @@ def test_validation_data_are_looked_at_where_there_are_any():
     falling, rising = (0.2, 0.7, 0.2), (0.2, 0.5, 0.7)
     tested = [row | {"average_precision": value} for row, value in zip(rows(*rising), falling, strict=True)]
     assert collapse(tested) is None
-    only_tested = Declared(RANKED.metrics, "train_loss", validated=False, headline="average_precision")
+    only_tested = DeclaredMetrics(RANKED.metrics, "train_loss", validated=False, headline="average_precision")
     assert collapse(tested, only_tested).startswith("collapsed: average_precision was 0.7000 after round 10")
 
 
 def declared(metric):
-    return Declared([metric], metric.name, validated=True, headline=metric.name)
+    return DeclaredMetrics([metric], metric.name, validated=True, headline=metric.name)
 
 
 def test_a_judges_own_metric_is_looked_at_in_the_direction_it_declares():
@@ -97,4 +97,4 @@ def test_of_what_is_not_a_share_it_is_not_known_how_much_is_a_lot():
 
 
 def test_where_nothing_is_declared_nothing_is_said():
-    assert collapse(rows(0.2, 0.7, 0.2), Declared()) is None
+    assert collapse(rows(0.2, 0.7, 0.2), DeclaredMetrics()) is None

@@ -77,7 +77,7 @@ def test_a_killed_rank_ends_the_job_which_goes_on_with_another_number(tmp_path, 
     os.kill(ranks_of(process)[victim], number)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == BROKE_OFF, said
-    assert re.search(rf"rank {victim} of 3 was killed by SIGKILL.*To go on: fedcso resume \S*{folder.name}", said), said
+    assert re.search(rf"rank {victim} of 3 was killed by SIGKILL.*To continue: fedcso resume \S*{folder.name}", said), said
     assert "Traceback" not in said
     process = start(tmp_path, "resume", folder, "--ranks", 2)
     said, _ = process.communicate(timeout=60)
@@ -91,7 +91,7 @@ def test_ctrl_c_stops_all_ranks_after_a_checkpoint(tmp_path, simulated):
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED, said
-    assert "To go on: fedcso resume" in said
+    assert "To continue: fedcso resume" in said
     assert "Traceback" not in said
     assert '"interrupted"' in (folder / "status.json").read_text()
     process = start(tmp_path, "resume", folder)
@@ -116,7 +116,7 @@ def test_ranks_are_a_count(ranks, tmp_path):
 def test_ranks_are_for_the_engine_that_has_some(tmp_path):
     outcome = call("run", *QUADRATIC, "--ranks", 2, "--out", tmp_path)
     assert outcome.code == BAD_INPUT
-    assert "ranks = 2 must be left out: the engine simulation has none" in outcome.err
+    assert "ranks = 2 must be left out: only the engine distributed has ranks, not simulation" in outcome.err
     assert not folders(tmp_path)
 
 

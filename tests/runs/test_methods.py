@@ -87,7 +87,7 @@ def test_a_way_to_send_u_goes_to_methods_that_share_it():
 
 
 def test_a_method_without_u_is_told_so():
-    with pytest.raises(InvalidValue, match=r"send_u = 'int8' .* FCSG shares no u"):
+    with pytest.raises(InvalidValue, match=r"send_u = 'int8' .* FCSG does not share u"):
         build_all(parse_methods(["FCSG(send_u=int8)"]), {})
     with pytest.raises(InvalidValue, match=r"send_u = 'int8' .* none of FCSG, SCAFFOLD has it"):
         build_all(parse_methods(["FCSG", "SCAFFOLD"]), {"send_u": "int8"})

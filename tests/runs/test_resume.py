@@ -164,7 +164,7 @@ def test_ctrl_c_ends_with_130_and_says_how_to_go_on(place, whole):
     _, said = process.communicate()
     folder = made_in(place)
     assert process.returncode == INTERRUPTED
-    assert said.splitlines()[-1].endswith(f"To go on: fedcso resume {folder.relative_to(place)}")
+    assert said.splitlines()[-1].endswith(f"To continue: fedcso resume {folder.relative_to(place)}")
     assert "Traceback" not in said
     assert status(folder) == "interrupted"
     assert processes.end(processes.start(place, "resume", folder)) == FINE
@@ -220,7 +220,7 @@ def test_a_second_ctrl_c_ends_at_once_and_says_how_to_go_on(tmp_path, monkeypatc
         outcome = call("run", *LOGISTIC, "--out", tmp_path)
     (folder,) = folders(tmp_path)
     assert outcome.code == INTERRUPTED
-    assert f"stopped at once, after the last checkpoint. To go on: fedcso resume {folder}" in outcome.err
+    assert f"stopped at once, after the last checkpoint. To continue: fedcso resume {folder}" in outcome.err
     assert status(folder) == "interrupted"
     assert call("resume", folder).code == FINE
 
@@ -327,7 +327,7 @@ def test_two_processes_do_not_work_in_one_folder(tmp_path, monkeypatch):
     with RunFolder(folder).alone():
         outcome = call("resume", folder)
     assert outcome.code == BAD_INPUT
-    assert f"another process is at work in {folder}" in outcome.err
+    assert f"another process is using {folder}" in outcome.err
     assert call("resume", folder).code == FINE
 
 
@@ -365,7 +365,7 @@ def test_a_run_on_other_data_is_not_resumed(interrupted, own):
     own.with_name("value.txt").write_text("2.0")
     outcome = call("resume", folder)
     assert outcome.code == BAD_INPUT
-    assert "was begun on other data" in outcome.err
+    assert "was started with other data" in outcome.err
 
 
 COMMANDS_OF_OWN = {
@@ -387,7 +387,7 @@ def test_a_run_is_not_resumed_after_ones_own_file_has_changed(interrupted, own, 
     outcome = call("resume", folder)
     assert outcome.code == BAD_INPUT
     name = own if what == "module" else own.name
-    assert f"{name} has changed since {folder} was begun" in outcome.err
+    assert f"{name} has changed since {folder} was started" in outcome.err
     assert f"cp {kept} {name}" in outcome.err
     own.unlink()
     assert f"{name} is missing" in call("resume", folder).err

@@ -65,8 +65,8 @@ def test_ranges_come_back_from_a_file():
 @pytest.mark.parametrize(
     ("settings", "error", "told"),
     [
-        ({}, FedcsoError, "say what to try"),
-        ({"grid": {"momentum": "0.1"}, "search": {"momentum": Range(0.1, 0.2)}}, FedcsoError, "say what to try"),
+        ({}, FedcsoError, "nothing to try"),
+        ({"grid": {"momentum": "0.1"}, "search": {"momentum": Range(0.1, 0.2)}}, FedcsoError, "nothing to try"),
         ({"grid": {"momentun": "0.1"}}, UnknownName, "did you mean momentum"),
         ({"grid": {"tracking": "0.1"}}, InvalidValue, "a hyper-parameter of FCSG-M, FCSG"),
         ({"search": {"momentum": Range(0.1, 0.2)}}, InvalidValue, "ranges for hyper-parameters of FCSG"),

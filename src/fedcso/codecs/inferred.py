@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedcso.core.algorithm import Algorithm, Schedule, at
-from fedcso.core.codec import Broadcast, Codec, Forgotten, Memory, Message, Messages, Round
+from fedcso.core.codec import Broadcast, Codec, Memory, Message, Messages, MissingMemory, Round
 from fedcso.core.errors import FedcsoError
 from fedcso.core.tree import Tree, add_scaled, subtract, without, zeros_like
 
@@ -41,7 +41,7 @@ class Inferred(Codec):
         if "u" in message:
             return message, {"x": x}
         if not memory:
-            raise Forgotten("the message has no u, and this client does not remember the x before")
+            raise MissingMemory("the message has no u, and this client does not remember the x before")
         return message | {"u": _inferred(memory["x"], x, round.algorithm, round.steps_before)}, {"x": x}
 
     def reply(self, shared: dict[str, Tree], memory: Memory, round: Round) -> tuple[Message, Memory]:

@@ -7,7 +7,7 @@ between; one that missed a round is sent the server's, which is the last average
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcso.core.codec import Broadcast, Codec, Forgotten, Memory, Message, Messages, Round
+from fedcso.core.codec import Broadcast, Codec, Memory, Message, Messages, MissingMemory, Round
 from fedcso.core.errors import require_count
 from fedcso.core.tree import Tree, without
 
@@ -35,7 +35,7 @@ class Occasional(Codec):
         if "u" in message:
             return message, {}
         if not memory:
-            raise Forgotten("the message has no u, and this client has none of its own")
+            raise MissingMemory("the message has no u, and this client has none of its own")
         return message | {"u": memory["u"]}, {}
 
     def reply(self, shared: dict[str, Tree], memory: Memory, round: Round) -> tuple[Message, Memory]:

@@ -28,7 +28,7 @@ class State(NamedTuple):
 
 
 class Server(NamedTuple):
-    """The server's state: `shared` is sent to the clients, `kept` never leaves the server (an optimiser's moments, say)."""
+    """The server's state: `shared` is sent to the clients, `kept` never leaves the server (moments of an optimiser)."""
 
     shared: dict[str, Tree]
     kept: dict[str, Tree] = {}  # noqa: RUF012 - a NamedTuple's default, never changed in place
@@ -55,7 +55,7 @@ class Algorithm(ABC):
     discarded, and `receive` gets None."""
 
     stacks: ClassVar[bool] = True
-    """False if clients' states can't be stacked along leading axes, because their shapes differ or they are too large."""
+    """False if clients' states can't be stacked along leading axes: their shapes differ, or they are too large."""
 
     tracks: ClassVar[bool] = False
     """True if the inner value ĝ is tracked over steps instead of estimated in each; no estimator is used then."""
@@ -68,7 +68,7 @@ class Algorithm(ABC):
         return Server({"x": x})
 
     def receive(self, shared: dict[str, Tree], local: dict[str, Tree] | None) -> State:
-        """Return a client's state at the start of a round; `local` is None if it has none, or none that is still valid."""
+        """Return a client's state at the start of a round; `local` is None if it has none that is still valid."""
         return State(shared, local or {})
 
     @abstractmethod

@@ -22,7 +22,7 @@ KEPT = "codec"
 """The key in the server's `kept` that holds the codec's memory; the method never sees it."""
 
 
-class Forgotten(FedcsoError):
+class MissingMemory(FedcsoError):
     """A message counts on a memory that the client does not have."""
 
 
@@ -95,7 +95,7 @@ class Codec:
     def receive(self, message: Message, memory: Memory | None, round: Round) -> tuple[dict[str, Tree], Memory]:
         """Return what a client takes from the server's message, and its new memory.
 
-        Raise `Forgotten` if the message counts on a memory and there is none.
+        Raise `MissingMemory` if the message counts on a memory and there is none.
         """
         return message, {}
 

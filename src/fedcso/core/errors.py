@@ -70,7 +70,7 @@ Fault = NonFinite | LeftOut
 
 
 def require(field: str, value: Any, holds: Check, allowed: str) -> None:
-    """Raise `InvalidValue` unless `holds(value)`; `allowed` completes the sentence "it must be …"; a value that has no place here must be "left out: …".
+    """Raise `InvalidValue` unless `holds(value)`; `allowed` completes the sentence "it must be …".
 
     Of a tensor, which stands for a grid of settings, every entry is checked; of a callable, which stands for a
     schedule, the value at t = 0.

@@ -27,7 +27,7 @@ class Drawn(NamedTuple):
     costs: Costs
 
 
-def draw_alike(problem: Problem, data: Any, rng: torch.Generator, steps: int, b: int, m: int) -> Drawn:
+def draw_fixed_size(problem: Problem, data: Any, rng: torch.Generator, steps: int, b: int, m: int) -> Drawn:
     """The same number m of inner samples for every ξ."""
     batch = sample(problem, data, rng, steps, b, m)
     return Drawn(batch, Costs(outer_samples=steps * b, inner_samples=steps * problem.inner_samples(b, m)))
@@ -50,7 +50,7 @@ class Estimator:
     """
 
     losses: Callable[[Problem, Tree, Batch], torch.Tensor]
-    draw: Callable[[Problem, Any, torch.Generator, int, int, int], Drawn] = draw_alike
+    draw: Callable[[Problem, Any, torch.Generator, int, int, int], Drawn] = draw_fixed_size
     check: Callable[[int], None] = _any_size
     is_plain: bool = False
     """True for F̂ of equation (4) itself: a problem's closed form, broadcasting and tracking apply to it alone."""

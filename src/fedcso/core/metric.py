@@ -92,7 +92,7 @@ class Metric:
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredMetrics:
     """The metrics that a run records, in the order in which they are shown, and which of them decides.
 
     A run writes it to metrics.json, so that reports can be made from the run's folder alone.
@@ -126,7 +126,7 @@ class Declared:
         return json.dumps(about | {"metrics": [asdict(metric) for metric in self.metrics]}, indent=1)
 
     @classmethod
-    def from_json(cls, text: str) -> "Declared":
+    def from_json(cls, text: str) -> "DeclaredMetrics":
         """Read the content of metrics.json; raise `FedcsoError` if it is something else."""
         try:
             content = json.loads(text)

@@ -1,6 +1,6 @@
 """Trees of tensors as bytes, to be kept or sent: safetensors with the trees' shapes in its head, no pickle.
 
-Written and read piece by piece: what was put away in a file (`Parked`) goes from there into the next without ever
+Written and read piece by piece: what was put away in a file (`Spilled`) goes from there into the next without ever
 being in memory as a whole.
 """
 
@@ -37,7 +37,7 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 @dataclass(frozen=True)
-class Parked:
+class Spilled:
     """A packed tree somewhere in a file; it takes no memory until it is loaded."""
 
     read: Reader
@@ -53,7 +53,7 @@ class Parked:
         return unpack(self.content(), device)[0]
 
 
-Leaf = torch.Tensor | Parked
+Leaf = torch.Tensor | Spilled
 
 
 def pack(tree: Tree, **notes: Any) -> bytes:
@@ -74,9 +74,9 @@ def chunks(head: dict[str, Any], tensors: dict[str, Leaf]) -> Iterator[bytes]:
     table: dict[str, Any] = {"__metadata__": {"fedcso": json.dumps(head)}}
     end = 0
     for name, leaf in tensors.items():
-        parked = isinstance(leaf, Parked)
-        start, end = end, end + (leaf.length if isinstance(leaf, Parked) else leaf.numel() * leaf.element_size())
-        kind, shape = ("U8", [leaf.length]) if isinstance(leaf, Parked) else (NAMES[leaf.dtype], list(leaf.shape))
+        parked = isinstance(leaf, Spilled)
+        start, end = end, end + (leaf.length if isinstance(leaf, Spilled) else leaf.numel() * leaf.element_size())
+        kind, shape = ("U8", [leaf.length]) if isinstance(leaf, Spilled) else (NAMES[leaf.dtype], list(leaf.shape))
         table[name] = {"dtype": kind, "shape": shape, "data_offsets": [start, end]}
         if parked:
             table["__metadata__"][name] = "parked"
@@ -84,7 +84,7 @@ def chunks(head: dict[str, Any], tensors: dict[str, Leaf]) -> Iterator[bytes]:
     text += b" " * (-len(text) % 8)
     yield len(text).to_bytes(8, "little") + text
     for leaf in tensors.values():
-        yield leaf.content() if isinstance(leaf, Parked) else _as_bytes(leaf)
+        yield leaf.content() if isinstance(leaf, Spilled) else _as_bytes(leaf)
 
 
 def parse(read: Reader, device: str = "cpu") -> tuple[dict[str, Any], dict[str, Leaf]]:
@@ -96,7 +96,7 @@ def parse(read: Reader, device: str = "cpu") -> tuple[dict[str, Any], dict[str, 
     for name, entry in table.items():
         start, end = entry["data_offsets"]
         if name in notes:
-            tensors[name] = Parked(read, 8 + length + start, end - start)
+            tensors[name] = Spilled(read, 8 + length + start, end - start)
             continue
         content = bytearray(read(8 + length + start, end - start))
         dtype = DTYPES[entry["dtype"]]
@@ -123,7 +123,7 @@ class OpenFile:
 
 def encode(tree: Tree, tensors: dict[str, Leaf], seen: dict[int, str]) -> Any:
     """The tree as JSON with names at its leaves; each tensor goes once into `tensors`."""
-    if isinstance(tree, torch.Tensor | Parked):
+    if isinstance(tree, torch.Tensor | Spilled):
         if id(tree) not in seen:
             seen[id(tree)] = name = str(len(tensors))
             tensors[name] = tree.detach() if isinstance(tree, torch.Tensor) else tree

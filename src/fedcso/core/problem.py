@@ -145,6 +145,6 @@ def ascend(value: torch.Tensor) -> torch.Tensor:
     return 2 * value.detach() - value
 
 
-def steps_of(batch: Batch, steps: int) -> list[Batch]:
+def split_steps(batch: Batch, steps: int) -> list[Batch]:
     """A batch drawn for several steps, as one batch for each."""
     return split(batch, (steps,))

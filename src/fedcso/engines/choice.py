@@ -22,8 +22,8 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from fedcso.core.metric import Declared, Metric
-from fedcso.core.metrics import OBJECTIVE
+from fedcso.core.evaluation import OBJECTIVE
+from fedcso.core.metric import DeclaredMetrics, Metric
 from fedcso.core.task import Task
 from fedcso.engines.server import TRAIN_LOSS
 
@@ -60,7 +60,7 @@ def choose(rows: Sequence[Row], metric: Metric) -> Row | None:
     return chosen
 
 
-def choose_by_seed(rows: Sequence[Row], declared: Declared) -> dict[str, dict[Any, Row]]:
+def choose_by_seed(rows: Sequence[Row], declared: DeclaredMetrics) -> dict[str, dict[Any, Row]]:
     """Return by method and seed the evaluation of the chosen iterate, of rows that name both."""
     if not declared.deciding:
         return {}
@@ -74,7 +74,7 @@ def choose_by_seed(rows: Sequence[Row], declared: Declared) -> dict[str, dict[An
     return found
 
 
-def choose_exported(rows: Sequence[Row], declared: Declared) -> dict[str, Row]:
+def choose_exported(rows: Sequence[Row], declared: DeclaredMetrics) -> dict[str, Row]:
     """Return by method the evaluation of the model that is exported; its `seed` says which run it belongs to."""
 
     def better(one: Row, other: Row) -> Row:

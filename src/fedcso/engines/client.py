@@ -9,7 +9,7 @@ from fedcso.core.codec import Memory, Message
 from fedcso.core.costs import Costs
 from fedcso.core.errors import NonFinite
 from fedcso.core.oracle import Oracle
-from fedcso.core.problem import FiniteOuter, steps_of
+from fedcso.core.problem import FiniteOuter, split_steps
 from fedcso.core.streams import stream
 from fedcso.core.tree import Tree, is_finite, named_leaves, nbytes, to_device
 from fedcso.engines.work import Work
@@ -92,7 +92,7 @@ def local_round(work: Work, client: Client, round: int, message: Message, output
     for steps, b in portions(work, round):
         drawn = work.estimator.draw(problem, client.data, rng, len(steps), b, plan.inner_batch)
         costs += drawn.costs
-        for t, samples in zip(steps, steps_of(to_device(drawn.batch, work.device), len(steps)), strict=True):
+        for t, samples in zip(steps, split_steps(to_device(drawn.batch, work.device), len(steps)), strict=True):
             state = work.algorithm.step(state, oracle, samples, t)
             if t == output_step:
                 output = state.shared["x"]

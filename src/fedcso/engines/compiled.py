@@ -19,7 +19,7 @@ import torch
 
 from fedcso.core.algorithm import Algorithm, State
 from fedcso.core.errors import FedcsoError
-from fedcso.core.problem import Batch, steps_of
+from fedcso.core.problem import Batch, split_steps
 from fedcso.core.tree import Tree, index
 from fedcso.engines import stacked
 from fedcso.engines.engine import Engine
@@ -78,7 +78,7 @@ class Compiled(Stacked):
     ) -> tuple[dict[str, Tree], dict[str, Tree], list[torch.Tensor], list[torch.Tensor], int]:
         """Run several steps, none of which is step 0; this function is what is compiled."""
         answers, state = Recorder(self.job, self.shape[0]), State(shared, local)
-        for one in steps_of(batch, count):
+        for one in split_steps(batch, count):
             state = self.algorithm.step(state, answers.oracle, one, t=1)
         return state.shared, state.local, answers.losses, answers.probes, answers.oracle.costs.gradients
 

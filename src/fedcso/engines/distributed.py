@@ -18,8 +18,8 @@ from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Message
 from fedcso.core.costs import Costs
 from fedcso.core.errors import FedcsoError, NonFinite
+from fedcso.core.evaluation import evaluate, evaluate_validation, merge_metrics
 from fedcso.core.judge import ByClient
-from fedcso.core.metrics import evaluate, evaluate_validation, joined
 from fedcso.core.packing import pack, unpack
 from fedcso.core.tree import Tree, leaves, unflatten_like, zeros_like
 from fedcso.core.workers import cores, pool
@@ -99,7 +99,7 @@ class OverRanks(ClientByClient):
         by_client = {int(n): metrics for answer in gathered for n, metrics in answer["clients"].items()}
         means = judge.mean_over_clients([by_client[n] for n in range(len(at_home))])
         leader = gathered[ranks.LEADER]
-        return [joined(leader["whole"], {name: float(v) for name, v in means.items()}, leader["validation"])]
+        return [merge_metrics(leader["whole"], {name: float(v) for name, v in means.items()}, leader["validation"])]
 
     # ----------------------------------------------------------------------- leader and followers
 

@@ -10,7 +10,7 @@ from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
 from fedcso.core.errors import InvalidValue, require, require_count
 from fedcso.core.estimator import Estimator
-from fedcso.core.metrics import evaluate
+from fedcso.core.evaluation import evaluate
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Problem, starting_point
 from fedcso.core.streams import OUTPUT, START, stream

@@ -9,7 +9,7 @@ import tempfile
 import weakref
 from collections.abc import Iterator, Mapping
 
-from fedcso.core.packing import OpenFile, Parked, pack
+from fedcso.core.packing import OpenFile, Spilled, pack
 from fedcso.core.tree import Tree, nbytes
 from fedcso.engines.job import Job
 
@@ -30,13 +30,13 @@ class LocalStates:
         self.device, self.in_memory = device, IN_MEMORY if in_memory is None else in_memory
         self.lasting = lasting
         self._attic: Attic | None = None
-        self._states: dict[int, Tree | Parked] = {}
+        self._states: dict[int, Tree | Spilled] = {}
         self._held = 0
 
     def get(self, client: int) -> dict[str, Tree] | None:
         """Return a client's state, or None if it has none."""
         state = self._states.get(client)
-        return state.load(self.device) if isinstance(state, Parked) else state
+        return state.load(self.device) if isinstance(state, Spilled) else state
 
     def __iter__(self) -> Iterator[int]:
         return iter(list(self._states))
@@ -50,11 +50,11 @@ class LocalStates:
             self.clear()
         self.keep(states)
 
-    def keep(self, states: Mapping[int, Tree | Parked]) -> None:
+    def keep(self, states: Mapping[int, Tree | Spilled]) -> None:
         """Store states, replacing earlier ones of the same clients."""
         for client, state in states.items():
             self._forget(client)
-            size = 0 if isinstance(state, Parked) else nbytes(state)
+            size = 0 if isinstance(state, Spilled) else nbytes(state)
             if self._held + size > self.in_memory:
                 self._attic = self._attic or Attic()
                 state, size = self._attic.put(pack(state)), 0
@@ -76,7 +76,7 @@ class LocalStates:
 
     def _forget(self, client: int) -> None:
         state = self._states.pop(client, None)
-        if state is not None and not isinstance(state, Parked):
+        if state is not None and not isinstance(state, Spilled):
             self._held -= nbytes(state)
 
 
@@ -99,7 +99,7 @@ class Attic:
         self._end = 0
         self._free: dict[int, list[int]] = {}
 
-    def put(self, content: bytes) -> Parked:
+    def put(self, content: bytes) -> Spilled:
         """Write some bytes and return a reference to them."""
         free = self._free.setdefault(len(content), [])
         if free:
@@ -109,6 +109,6 @@ class Attic:
         written = 0
         while written < len(content):
             written += os.pwrite(self._file.descriptor, content[written:], offset + written)
-        parked = Parked(self._file.read, offset, len(content))
+        parked = Spilled(self._file.read, offset, len(content))
         weakref.finalize(parked, free.append, offset)
         return parked

@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import NamedTuple
 
-from fedcso.core import metrics
 from fedcso.core.errors import FedcsoError
-from fedcso.core.metric import Declared, Metric
-from fedcso.core.metrics import GRADIENT_NORM, joined
+from fedcso.core.evaluation import GRADIENT_NORM, declare_metrics, merge_metrics
+from fedcso.core.metric import DeclaredMetrics, Metric
 from fedcso.core.plan import Plan
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
@@ -76,7 +75,7 @@ class Progress(NamedTuple):
         return over(self.rounds.jobs[0].plan, self.done, self.traces)
 
     @property
-    def declared(self) -> Declared:
+    def declared(self) -> DeclaredMetrics:
         """The metrics that the runs record."""
         return declare(self.rounds.jobs[0].task)
 
@@ -145,11 +144,11 @@ MEAN_GRADIENT_NORM = Metric("mean_gradient_norm", "root mean ‖∇F(x)‖² so 
 """The root of the mean of ‖∇F(x̄)‖² over the evaluations so far, which the theorems bound."""
 
 
-def declare(task: Task) -> Declared:
+def declare(task: Task) -> DeclaredMetrics:
     """Return the metrics that runs on a task record, and which of them decides."""
     deciding = deciding_metric(task).name
-    return Declared(
-        [*metrics.declare(task), MEAN_GRADIENT_NORM, *adaptive.METRICS, TRAIN_LOSS],
+    return DeclaredMetrics(
+        [*declare_metrics(task), MEAN_GRADIENT_NORM, *adaptive.METRICS, TRAIN_LOSS],
         deciding,
         validates(task),
         headline=deciding if task.test is None else task.judge.select or deciding,
@@ -166,17 +165,17 @@ def _record(
         if trace.failure:
             continue
         row = {"round": done, "step": done * job.plan.local_steps, TRAIN_LOSS.name: train_losses[i]}
-        row = joined(row, found)
+        row = merge_metrics(row, found)
         if job.plan.epsilon and GRADIENT_NORM.name in row:
             before = trace.rows[-1][MEAN_GRADIENT_NORM.name] if trace.rows else 0.0
             count = len(trace.rows)
             mean_square = (before**2 * count + row[GRADIENT_NORM.name] ** 2) / (count + 1)
             row[MEAN_GRADIENT_NORM.name] = mean_square**0.5
         if adaptive.due(job.plan, done):
-            row = joined(row, _diagnosed(one, trace, done))
+            row = merge_metrics(row, _diagnosed(one, trace, done))
             rounds.resize(int(row[adaptive.INNER_BATCH.name]))
         counted = {name: count for name, count in trace.costs.as_dict().items() if name != "rounds"}
-        row = joined(row, counted, {"seconds": time.perf_counter() - clock})
+        row = merge_metrics(row, counted, {"seconds": time.perf_counter() - clock})
         if prefers(deciding, row[deciding.name], best[i]):
             trace.best, best[i] = trace.last, row[deciding.name]
         trace.rows = [*trace.rows, row]
@@ -196,7 +195,7 @@ def _record_outputs(
     if not met:
         return
     for i, found in zip(met, rounds.evaluate([traces[i].output for i in met]), strict=True):
-        traces[i].output_row = joined({"round": done, "step": rounds.jobs[i].output_step() + 1}, found)
+        traces[i].output_row = merge_metrics({"round": done, "step": rounds.jobs[i].output_step() + 1}, found)
 
 
 def _diagnosed(job: Job, trace: Trace, done: int) -> dict[str, float]:

@@ -18,7 +18,7 @@ from fedcso.core.codec import Memory, Message
 from fedcso.core.costs import Costs
 from fedcso.core.errors import Fault, FedcsoError, NonFinite
 from fedcso.core.oracle import Cohort
-from fedcso.core.problem import Batch, steps_of
+from fedcso.core.problem import Batch, split_steps
 from fedcso.core.streams import stream
 from fedcso.core.tree import Tree, index, leaves, map_leaves, nbytes, stack, to_device
 from fedcso.core.workers import one_thread
@@ -40,7 +40,7 @@ def possible(job: Job) -> bool:
         return True
     # vmap can't batch every forward pass (data-dependent control flow, for example), so try it.
     data = next((data for data in job.clients if problem.trains(data)), job.clients[0])
-    (batch,) = steps_of(estimator.draw(problem, data, stream(0, 0, 0), 1, 1, 2).batch, 1)
+    (batch,) = split_steps(estimator.draw(problem, data, stream(0, 0, 0), 1, 1, 2).batch, 1)
     x = problem.init(stream(0, 0, 0))
     try:
         Cohort(problem, 1, estimator).grad(stack([stack([x])]), stack([batch]))
@@ -134,7 +134,7 @@ class Stacked(Rounds):
 
     def parts(self, steps: range, batch: Batch) -> list[tuple[range, Batch]]:
         """Split steps and their samples into parts that are run in one call; here, single steps."""
-        return [(range(t, t + 1), one) for t, one in zip(steps, steps_of(batch, len(steps)), strict=True)]
+        return [(range(t, t + 1), one) for t, one in zip(steps, split_steps(batch, len(steps)), strict=True)]
 
     def advance(self, state: State, answers: "Recorder", batch: Batch, steps: range) -> State:
         """Run one part."""

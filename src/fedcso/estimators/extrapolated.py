@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from fedcso.core.errors import require
-from fedcso.core.estimator import Drawn, Estimator, draw_alike
+from fedcso.core.estimator import Drawn, Estimator, draw_fixed_size
 from fedcso.core.problem import Batch, Problem
 from fedcso.core.tree import Tree
 from fedcso.estimators.halves import mean_of_halves, require_all_samples
@@ -25,7 +25,7 @@ def _losses(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
 
 
 def _draw(problem: Problem, data: Any, rng: torch.Generator, steps: int, b: int, m: int) -> Drawn:
-    drawn = draw_alike(problem, data, rng, steps, b, m)
+    drawn = draw_fixed_size(problem, data, rng, steps, b, m)
     require_all_samples(drawn.batch.eta, m, axis=2)
     return drawn
 

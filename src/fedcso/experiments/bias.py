@@ -16,7 +16,7 @@ from matplotlib.ticker import NullFormatter
 
 from fedcso.algorithms import FCSG, AccFCSGM
 from fedcso.core.algorithm import Algorithm
-from fedcso.core.metrics import GRADIENT_NORM
+from fedcso.core.evaluation import GRADIENT_NORM
 from fedcso.core.plan import Plan
 from fedcso.core.streams import stream
 from fedcso.core.task import Task

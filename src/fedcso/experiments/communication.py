@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from matplotlib.figure import Figure
 
 from fedcso.algorithms import ALGORITHMS
-from fedcso.core.metrics import GRADIENT_NORM, mean_and_interval
+from fedcso.core.evaluation import GRADIENT_NORM
+from fedcso.core.intervals import mean_and_interval
 from fedcso.core.plan import Plan
 from fedcso.experiments.experiment import Experiment, Runner, Settings
 from fedcso.experiments.reproduction import FixedSections, Picture, Statement, conclude

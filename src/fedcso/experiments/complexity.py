@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from fedcso.core.constants import Constants
-from fedcso.core.metrics import mean_and_interval
+from fedcso.core.intervals import mean_and_interval
 from fedcso.core.problem import Problem
 from fedcso.core.trace import Trace
 from fedcso.problems import InvariantLogistic, NestedQuadratic

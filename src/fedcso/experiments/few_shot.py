@@ -14,7 +14,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from fedcso.algorithms import ALGORITHMS
-from fedcso.core.metrics import mean_and_interval
+from fedcso.core.intervals import mean_and_interval
 from fedcso.core.plan import Plan
 from fedcso.core.schedules import Cosine
 from fedcso.core.task import Task

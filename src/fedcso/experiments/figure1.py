@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 
 from fedcso.algorithms import FCSG, FCSGM, AccFCSGM
 from fedcso.core.algorithm import Algorithm
-from fedcso.core.metric import Declared, Metric
-from fedcso.core.metrics import GRADIENT_NORM, mean_and_interval
+from fedcso.core.evaluation import GRADIENT_NORM
+from fedcso.core.intervals import mean_and_interval
+from fedcso.core.metric import DeclaredMetrics, Metric
 from fedcso.core.plan import Plan
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
@@ -210,7 +211,7 @@ def _tuning_table(config: Figure1Settings, tuned: dict[Cell, list[list[Trace]]])
 
 
 def _table(
-    rows: dict[Cell, list[dict[str, Any]]], declared: Declared, chosen: dict[Cell, Algorithm]
+    rows: dict[Cell, list[dict[str, Any]]], declared: DeclaredMetrics, chosen: dict[Cell, Algorithm]
 ) -> list[dict[str, Any]]:
     """Return the last evaluation of every cell, with the settings that were chosen."""
     rounds = max(row["round"] for some in rows.values() for row in some)

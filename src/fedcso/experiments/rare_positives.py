@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
-from fedcso.core.metrics import mean_and_interval
+from fedcso.core.intervals import mean_and_interval
 from fedcso.experiments import trials
 from fedcso.experiments.experiment import Settings
 from fedcso.experiments.reproduction import FixedSections, Statement

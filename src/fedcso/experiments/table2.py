@@ -26,8 +26,8 @@ from fedcso.experiments.rare_positives import (
     Curve,
     Method,
     Table2Settings,
-    describe,
     check,
+    describe,
     line,
     panels,
 )

@@ -17,7 +17,7 @@ import torch
 from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from fedcso.core.codec import Forgotten
+from fedcso.core.codec import MissingMemory
 from fedcso.core.errors import NonFinite, UnknownName
 from fedcso.core.tree import Tree, to_device
 from fedcso.engines.client import Client, local_round
@@ -127,7 +127,7 @@ def respond(handler: Handler, content: RecordDict, node_config: Mapping[str, Any
             said, sent = handler(order, tree, site, app)
     except Exception as error:  # whatever a user's data or problem make it raise
         log.exception("this site can't answer")
-        said, sent = {"refused": _reason(error), "forgot": isinstance(error, Forgotten)}, ()
+        said, sent = {"refused": _reason(error), "forgot": isinstance(error, MissingMemory)}, ()
     return pack({"site": site.name if site else "", **said}, sent)
 
 
@@ -148,7 +148,7 @@ def _reason(error: Exception) -> str:
     """What may be told: numbers that broke and names that are known to all, otherwise only the kind of error."""
     if isinstance(error, NonFinite):
         return f"non-finite {error.quantity} at step {error.step}"
-    if isinstance(error, Forgotten):
+    if isinstance(error, MissingMemory):
         return "it has lost what it remembered of the last round"
     if isinstance(error, UnknownName):
         return "it has a name that is asked for nowhere, or lacks one that is; its own log says which"

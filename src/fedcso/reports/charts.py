@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fedcso.core.intervals import mean_and_interval
 from fedcso.core.metric import Metric
-from fedcso.core.metrics import mean_and_interval
 from fedcso.reports.looks import look
 from fedcso.reports.precision_recall import PRECISION
 from fedcso.reports.recorded import Record, Row, has

@@ -11,8 +11,8 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
+from fedcso.core.intervals import mean_and_interval
 from fedcso.core.metric import Metric
-from fedcso.core.metrics import mean_and_interval
 from fedcso.reports.looks import look
 from fedcso.reports.recorded import Record, has
 

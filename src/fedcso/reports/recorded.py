@@ -8,7 +8,7 @@ from typing import Any
 
 from fedcso.core.costs import Costs
 from fedcso.core.errors import FedcsoError
-from fedcso.core.metric import Declared, Metric
+from fedcso.core.metric import DeclaredMetrics, Metric
 from fedcso.engines.choice import choose_by_seed, choose_exported
 from fedcso.runs.folder import RunFolder
 
@@ -24,7 +24,7 @@ class Record:
 
     rows: Sequence[Row]
     """One per evaluation: metrics.csv."""
-    declared: Declared = Declared()  # noqa: RUF009 - frozen
+    declared: DeclaredMetrics = DeclaredMetrics()  # noqa: RUF009 - frozen
     """The metrics in them: metrics.json. By default nothing is known of them but their names."""
     random: Sequence[Row] = ()
     """The iterate at a uniformly random step, one row per run: random-iterate.csv."""
@@ -101,13 +101,13 @@ def record_of(folder: RunFolder) -> Record:
     return Record(rows, declared_in(folder), *more)
 
 
-def declared_in(folder: RunFolder) -> Declared:
+def declared_in(folder: RunFolder) -> DeclaredMetrics:
     """Return the metrics that a run has declared; nothing is known of those of earlier versions, which declared none.
 
     Such a folder is still shown, without titles and without a chosen model: earlier versions chose it on test data.
     """
     path = folder.path / "metrics.json"
-    return Declared.from_json(path.read_text()) if path.is_file() else Declared()
+    return DeclaredMetrics.from_json(path.read_text()) if path.is_file() else DeclaredMetrics()
 
 
 def table_in(path: Path) -> list[Row]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from fedcso.core.intervals import mean_and_interval
 from fedcso.core.judge import ByClient
-from fedcso.core.metrics import mean_and_interval
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.core.tree import Tree

@@ -1,1 +1,1 @@
-"""A run on disk: its configuration, its folder, its checkpoints, and the loop over units of work."""
+"""Runs on disk: configuration, run folders, checkpoints, callbacks, and studies of several runs."""

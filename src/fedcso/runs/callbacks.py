@@ -1,7 +1,7 @@
-"""What happens after every round of a run besides the next one: callbacks of `fedcso.engines.run`, one job each.
+"""Callbacks for `fedcso.engines.run(…, callbacks=[…])`, which are called after every round. Each has one job.
 
-They compose: a study gives each of its runs a checkpoint, a line on the display, a tracker, a warning, and a way to be
-stopped; a program may give `run(…, callbacks=[…])` any of them, or a function of its own.
+A study passes a progress display, a tracker, a collapse warning, a checkpoint and a stop request to each of its runs. A
+callback can be any function that takes a `Progress`.
 """
 
 import logging
@@ -26,49 +26,49 @@ log = logging.getLogger("fedcso")
 
 
 class Interrupted(FedcsoError):
-    """Ctrl-C, or a request to end; a checkpoint has been written."""
+    """The run was interrupted by Ctrl-C or SIGTERM, after a checkpoint was written."""
 
 
 @dataclass
 class Show:
-    """Shows how far runs have come: rounds, the current metric, bytes."""
+    """Shows the progress of runs: rounds, the current metric, bytes."""
 
     display: Display
     name: str
     rounds: int
 
     def __call__(self, progress: Progress) -> None:
-        """Move the bar; runs that are over before their last round are at its end."""
+        """Update the display; a run that ended early is shown as complete."""
         self.say(self.rounds if progress.over else progress.done, _note(progress))
 
     def say(self, done: int, note: str) -> None:
-        """Show so many rounds, and a note."""
+        """Show the number of completed rounds and a note."""
         self.display.update(self.name, done, self.rounds, note)
 
 
 @dataclass
 class Track:
-    """Hands the metrics of every round to a tracker."""
+    """Passes the metrics of every round to a tracker."""
 
     tracker: Tracker
     name: str
     seeds: Sequence[int]
 
     def __call__(self, progress: Progress) -> None:
-        """Log them."""
+        """Log the metrics."""
         self.tracker.log(self.name, self.seeds, progress)
 
 
 @dataclass
 class WarnOfCollapse:
-    """Warns once of every run that had learnt something and then lost it."""
+    """Warns once about each run that has collapsed."""
 
     name: str
     seeds: Sequence[int]
     warned: set[int] = field(default_factory=set)
 
     def __call__(self, progress: Progress) -> None:
-        """Look at the evaluations so far."""
+        """Check the evaluations so far."""
         for number, trace in enumerate(progress.traces):
             if number not in self.warned and (reason := collapse(trace.rows, progress.declared)):
                 self.warned.add(number)
@@ -80,9 +80,9 @@ class Rhythm:
     """How often checkpoints are written."""
 
     rounds: int = 0
-    """Rounds between two of them; 0 leaves it to the clock."""
+    """Rounds between checkpoints; 0 to use `seconds` alone."""
     seconds: float = 30.0
-    """Seconds between two of them."""
+    """Seconds between checkpoints."""
 
     def __post_init__(self) -> None:
         require_count("checkpoint_rounds", self.rounds, least=0)
@@ -90,20 +90,20 @@ class Rhythm:
 
 
 class Checkpoint:
-    """Writes a snapshot into a folder in a rhythm, and at the end; then calls `then`, for what depends on it."""
+    """Writes checkpoints regularly and at the end, and calls `then` after each."""
 
     def __init__(self, folder: Path, rhythm: Rhythm = Rhythm(), done: int = 0, then: Callable[[], None] | None = None):  # noqa: B008 - frozen
         self.folder, self.rhythm, self.then = folder, rhythm, then
         self._saved_round, self._saved_at = done, time.monotonic()
 
     def __call__(self, progress: Progress) -> None:
-        """Write if it is time."""
+        """Write a checkpoint if one is due."""
         rounds = self.rhythm.rounds and progress.done - self._saved_round >= self.rhythm.rounds
         if progress.over or rounds or time.monotonic() - self._saved_at >= self.rhythm.seconds:
             self.save(progress)
 
     def save(self, progress: Progress) -> None:
-        """Write now, unless this round is saved already."""
+        """Write a checkpoint now, unless this round has one."""
         if progress.done == self._saved_round:
             return
         checkpoint.save(self.folder, progress.snapshot())
@@ -114,7 +114,7 @@ class Checkpoint:
 
 @dataclass
 class StopOnRequest:
-    """Stops a run that is not over when its end was requested, with everything saved."""
+    """Stops a run on request, after writing a checkpoint."""
 
     requested: threading.Event
     checkpoint: Checkpoint
@@ -122,7 +122,7 @@ class StopOnRequest:
     rounds: int
 
     def __call__(self, progress: Progress) -> None:
-        """Raise `Interrupted` if so."""
+        """Raise `Interrupted` if a stop was requested and rounds are left."""
         if self.requested.is_set() and not progress.over:
             self.checkpoint.save(progress)
             raise Interrupted(f"stopped after round {progress.done} of {self.rounds} of {self.name}")
@@ -130,14 +130,14 @@ class StopOnRequest:
 
 @contextmanager
 def stop_requests() -> Iterator[threading.Event]:
-    """Yield a flag that Ctrl-C and SIGTERM set, to be looked at between rounds; a second one ends at once."""
+    """Yield a flag that Ctrl-C and SIGTERM set; a second signal raises KeyboardInterrupt at once."""
     flag = threading.Event()
 
     def handler(number: int, frame: FrameType | None) -> None:
         if flag.is_set():
             raise KeyboardInterrupt
         flag.set()
-        log.warning("stopping after this round (once more to stop at once)")
+        log.warning("stopping after this round (press Ctrl-C again to stop at once)")
 
     if threading.current_thread() is not threading.main_thread():
         yield flag

@@ -1,4 +1,4 @@
-"""A snapshot as one file: safetensors with a JSON head, no pickle, its digest in its name.
+"""Checkpoint files: snapshots in safetensors format with a JSON header, no pickle, with a digest in the file name.
 
 A file whose content does not match its name was damaged; it is reported, and the one before it used.
 """
@@ -15,14 +15,14 @@ from fedcso.engines.snapshot import Snapshot, chunks, read
 log = logging.getLogger("fedcso")
 
 KEEP = 2
-"""How many checkpoints of a run stay: the newest, and one to fall back on."""
+"""The number of checkpoints to keep: the newest and one to fall back on."""
 
 CHUNK = 2**20
-"""Bytes read at a time."""
+"""Bytes to read at a time."""
 
 
 def save(folder: Path, snapshot: Snapshot) -> None:
-    """Write a checkpoint and remove those that are not needed any more."""
+    """Write a checkpoint and remove the oldest ones."""
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{snapshot.done:07d}-{_digest(chunks(snapshot))}.safetensors"
     atomic.write(folder / name, chunks(snapshot))
@@ -31,18 +31,18 @@ def save(folder: Path, snapshot: Snapshot) -> None:
 
 
 def files(folder: Path) -> list[Path]:
-    """The checkpoints in a folder, oldest first."""
+    """Return the checkpoints in a folder, oldest first."""
     return sorted(folder.glob("*.safetensors")) if folder.is_dir() else []
 
 
 def newest(folder: Path, device: str = "cpu") -> Snapshot | None:
-    """The newest checkpoint that is whole; damaged ones are reported and passed over."""
+    """Return the newest intact checkpoint, or None; log a warning for each damaged one."""
     for path in reversed(files(folder)):
         file = packing.OpenFile(os.open(path, os.O_RDONLY))
         pieces = (file.read(offset, CHUNK) for offset in range(0, path.stat().st_size, CHUNK))
         if _digest(pieces) == path.stem.partition("-")[2]:
             return read(file.read, device)
-        log.warning("checkpoint %s is damaged and left out; going on from the one before it", path)
+        log.warning("checkpoint %s is damaged; trying the previous one", path)
     return None
 
 

@@ -1,18 +1,18 @@
-"""A run that had learnt something and then lost it: seen, dated and, as far as the metrics tell, explained."""
+"""Detect runs that collapse: they improve, then lose what they had gained."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from fedcso.core.metric import Declared
+from fedcso.core.metric import DeclaredMetrics
 
 LEARNT = 0.05
-"""A share must have improved by this much on its start before it can be said to have collapsed."""
+"""A metric must first have improved by this much."""
 
 LOST = 0.5
-"""It has collapsed when it is back below this share of what it had gained."""
+"""A run has collapsed when it keeps less than this share of its best improvement."""
 
 
-def collapse(rows: Sequence[dict[str, Any]], declared: Declared) -> str | None:
+def collapse(rows: Sequence[dict[str, Any]], declared: DeclaredMetrics) -> str | None:
     """Say what happened in the evaluations of one run so far; None unless it has collapsed.
 
     Looks at the metric by which models are chosen: on validation data where they decide, else on test data. It must
@@ -36,9 +36,9 @@ def collapse(rows: Sequence[dict[str, Any]], declared: Declared) -> str | None:
     return None
 
 
-def _cause(row: dict[str, Any], declared: Declared) -> str:
+def _cause(row: dict[str, Any], declared: DeclaredMetrics) -> str:
     for metric in declared.metrics:
         value = float(row.get(metric.name) or 0.0)
         if metric.symptom and value > metric.symptom.above:
             return f"{value:.0%} {metric.symptom.says}"
-    return "a smaller learning rate, one that falls (cosine), or --clip may keep it"
+    return "try a smaller learning rate, a decreasing one (cosine), or --clip"

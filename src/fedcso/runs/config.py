@@ -1,4 +1,4 @@
-"""What a run is told, in one typed object: made once, from options or from a flat YAML file."""
+"""The configuration of a run: one typed object, made from options or from a flat YAML file."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -27,15 +27,15 @@ from fedcso.runs.study import Study, Unit
 from fedcso.runs.tracking import require_tracker
 
 Flat = dict[str, Any]
-"""Settings as they stand in options and in config.yaml: all names on one level."""
+"""Settings as in options and config.yaml, where all names are on one level."""
 
 MAIN = ("FCSG", "FCSG-M", "Acc-FCSG-M")
 PLAN = [size.name for size in fields(Plan)]
 OWN_OPTIONS = ("net",)
-"""Options of problems that may name an object in a user's own file."""
+"""Options of problems that may refer to an object in a user's file."""
 
 HOW = ("engine", "ranks", "estimator", "device", "track", "out", "name")
-"""Fields of a configuration that are the same in a flat one."""
+"""Fields with the same name and value in a flat configuration."""
 
 
 @dataclass(frozen=True)
@@ -47,26 +47,26 @@ class RunConfig:
     """
 
     problem: str
-    """A name in `fedcso.problems.PROBLEMS`, or one's own as `path.py:name`."""
+    """A name in `fedcso.problems.PROBLEMS`, or your own problem as `path.py:name`."""
     problem_options: Mapping[str, Any] = field(default_factory=dict)
     methods: tuple[MethodSpec, ...] = field(default_factory=lambda: parse_methods(MAIN))
     hyper_parameters: Mapping[str, Any] = field(default_factory=dict)
-    """For every method that has them, unless it was asked for with its own."""
+    """Values for every method that has these hyper-parameters and does not set them itself."""
     plan: Plan = Plan()  # noqa: RUF009 - frozen
     seeds: tuple[int, ...] = (0, 1, 2)
     engine: str = "simulation"
     ranks: int | None = None
-    """How many processes an engine of several has; as many as there are cores if not given."""
+    """The number of processes of the engine distributed; one per core by default."""
     estimator: str = "plain"
     device: str = "cpu"
     checkpoints: Rhythm = Rhythm()  # noqa: RUF009 - frozen
     track: str = "none"
     out: str = "runs"
-    """Where run folders go."""
+    """The folder in which run folders are created."""
     name: str | None = None
-    """What the run folder is called after; the problem if not given."""
+    """Part of the run folder's name; the problem's name by default."""
     root: Path = user_code.HERE
-    """Where the paths of one's own files begin."""
+    """The folder to which paths of the user's files are relative."""
 
     def __post_init__(self) -> None:
         for table, name in ((ENGINES, self.engine), (ESTIMATORS, self.estimator)):
@@ -79,11 +79,11 @@ class RunConfig:
 
     @classmethod
     def from_flat(cls, values: Flat, root: Path = user_code.HERE) -> "RunConfig":
-        """Read a flat configuration: what it does not say has its default, and names of others' are left alone."""
+        """Read a flat configuration; missing settings have their defaults, unknown names are ignored."""
         given = {name: value for name, value in values.items() if value is not None}
         if "problem" not in given:
             raise FedcsoError(
-                "problem is missing: say which, as in `problem: invariant_logistic` (fedcso list problems)"
+                "problem is missing: name one, as in `problem: invariant_logistic` (see fedcso list problems)"
             )
         methods = parse_methods(as_list(given.get("algorithm", list(MAIN))), root)
         of_problem = option_names(str(given["problem"]), root)
@@ -102,12 +102,12 @@ class RunConfig:
 
     @classmethod
     def of(cls, folder: RunFolder) -> "RunConfig":
-        """Read the configuration of a run folder; raise if the user's own files have changed since it was begun."""
+        """Read the configuration of a run folder; raise if the user's files have changed since the run started."""
         folder.require_same_sources()
         return cls.from_flat(folder.config())
 
     def flat(self) -> Flat:
-        """Return the same on one level."""
+        """Return the flat configuration."""
         values = {
             "problem": self.problem,
             "algorithm": [method.text for method in self.methods],
@@ -123,23 +123,23 @@ class RunConfig:
         return {name: value for name, value in values.items() if value is not None}
 
     def require_available(self) -> None:
-        """Raise if this machine lacks something that the run needs."""
+        """Raise if the device or the tracker is not available."""
         try:
             torch.empty(0, device=self.device)
         except (RuntimeError, AssertionError) as error:
             reason = str(error).splitlines()[0]
-            raise InvalidValue("device", self.device, f"a torch device that is here ({reason})") from None
+            raise InvalidValue("device", self.device, f"an available torch device ({reason})") from None
         require_tracker(self.track)
 
     @property
     def title(self) -> str:
-        """Return what the run folder is called after."""
+        """The name for the run folder."""
         return self.name or Path(self.problem.partition(":")[0]).stem
 
     # --------------------------------------------------------------------------------- the objects
 
     def task(self) -> Task:
-        """Make the problem and its data."""
+        """Create the task: the problem and its data."""
         own_options = {name: user_code.join_root(value, self.root) for name, value in self._own_options().items()}
         return make_task(task_maker(self.problem, self.root), {**self.problem_options, **own_options}, self.problem)
 
@@ -148,14 +148,19 @@ class RunConfig:
         return {name: value for name, value in given.items() if is_own(value)}
 
     def built(self) -> dict[str, Method]:
-        """Make the methods, by the names they were asked for."""
+        """Create the methods, by the names in `algorithm`."""
         return build_all(self.methods, self.hyper_parameters)
 
     def sources(self) -> list[user_code.Source]:
-        """Return the user's own files that it depends on."""
+        """Return the user's files that the run depends on."""
         names = {"problem": [self.problem], "algorithm": [method.name for method in self.methods]}
         names |= {name: [value] for name, value in self._own_options().items()}
-        found = [user_code.read_source(kind, name, self.root) for kind, some in names.items() for name in some if is_own(name)]
+        found = [
+            user_code.read_source(kind, name, self.root)
+            for kind, some in names.items()
+            for name in some
+            if is_own(name)
+        ]
         return list(dict.fromkeys(found))
 
     def unit(
@@ -167,7 +172,7 @@ class RunConfig:
         codec: Codec = full,
         **labels: str,
     ) -> Unit:
-        """Return settings of one method and some seeds as a unit of work; raise if they don't go together."""
+        """Return a unit of work for settings of one method and some seeds; raise if they can't be combined."""
         estimator = ESTIMATORS[self.estimator]
         for algorithm in algorithms:
             Job(algorithm, task, self.plan, estimator=estimator, codec=codec)
@@ -181,17 +186,17 @@ class RunConfig:
         ]
 
     def study(self, units: Sequence[Unit], folder: Path) -> Study:
-        """Return units of work whose checkpoints go into a run folder."""
+        """Return a study whose checkpoints are written to a run folder."""
         return Study(units, folder / "checkpoints", self.checkpoints)
 
 
 def option_names(problem: str, root: Path = user_code.HERE) -> set[str]:
-    """Return the names of a problem's options, also of those that its function hands on as **keywords."""
+    """Return the names of a problem's options, including those passed on as **keywords."""
     return set(ArgumentParser().add_function_arguments(task_maker(problem, root)))
 
 
 def as_list(value: list[str] | str) -> list[str]:
-    """Return a list; a single name in a file counts as a list of one."""
+    """Return a list; a single name becomes a list of one."""
     return [value] if isinstance(value, str) else value
 
 
@@ -211,4 +216,4 @@ def parse_seeds(value: Any, field: str = "seeds") -> list[int]:
 
 
 _RESERVED = {*PLAN, *HOW, "problem", "algorithm", "seeds", "checkpoint_rounds", "checkpoint_seconds", "command"}
-"""Names that a method's hyper-parameter can't have as an option, but only in brackets behind the method's name."""
+"""Names that are options already: a hyper-parameter with such a name is set as NAME(option=value)."""

@@ -1,4 +1,4 @@
-"""Carry out a study in a run folder: alone in it, with a log, and with the folder's status kept."""
+"""Execute a study in a run folder: lock the folder, write a log and keep the folder's status up to date."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from fedcso.runs.tracking import TRACKERS
 def execute_study(
     folder: RunFolder, study: Study, track: str, on_checkpoint: Callable[[], None] = lambda: None
 ) -> Results:
-    """Execute a study in a folder, with progress, a log and the folder's status kept."""
+    """Execute a study in a run folder and return its results."""
     with at_work(folder):
         tracker = TRACKERS[track](folder.path)
         try:
@@ -28,7 +28,7 @@ def execute_study(
 
 @contextmanager
 def at_work(folder: RunFolder) -> Iterator[None]:
-    """Alone in a folder, with a log there and the folder's status kept."""
+    """Lock a run folder, log to it, and record whether the run was interrupted."""
     with folder.alone(), _logging_to(folder):
         folder.mark("running")
         try:
@@ -36,15 +36,15 @@ def at_work(folder: RunFolder) -> Iterator[None]:
         except (Interrupted, KeyboardInterrupt) as reason:
             folder.mark("interrupted")
             what = reason if isinstance(reason, Interrupted) else "stopped at once, after the last checkpoint"
-            raise Interrupted(f"{what}. To go on: fedcso resume {folder.path}") from None
+            raise Interrupted(f"{what}. To continue: fedcso resume {folder.path}") from None
         except RankLost as reason:
             folder.mark("interrupted")
-            raise RankLost(f"{reason}. To go on from the last checkpoint: fedcso resume {folder.path}") from None
+            raise RankLost(f"{reason}. To continue from the last checkpoint: fedcso resume {folder.path}") from None
 
 
 @contextmanager
 def _logging_to(folder: RunFolder) -> Iterator[None]:
-    """All that is logged goes into the folder's log.txt as well."""
+    """Also write log messages to the folder's log.txt."""
     log = logging.getLogger("fedcso")
     handler = logging.FileHandler(folder.path / "log.txt")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
@@ -59,8 +59,8 @@ def _logging_to(folder: RunFolder) -> Iterator[None]:
 
 
 def same_data(folder: RunFolder, task: Task) -> Task:
-    """The task, if its data are those that the run in the folder began with."""
+    """Return the task; raise if its data differ from those that the run started with."""
     began, now = folder.environment()["data"].get("digest"), task.digest()
     if began != now:
-        raise FedcsoError(f"{folder.path} was begun on other data (digest {began}, now {now}); start a new run instead")
+        raise FedcsoError(f"{folder.path} was started with other data (digest {began}, now {now}): start a new run")
     return task

@@ -1,4 +1,4 @@
-"""A run folder: everything about a run in one place, every file in it whole."""
+"""Run folders: everything about a run in one place, with files written atomically."""
 
 import fcntl
 import hashlib
@@ -45,7 +45,7 @@ class RunFolder:
         stamp = time.strftime("%Y-%m-%d_%H%M%S")
         root.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
-        # The temporary name is like no other's: two runs in the same second get folders of their own.
+        # The temporary name is unique, so two runs started in the same second get different folders.
         digest = hashlib.sha256((text + stamp + temporary.name).encode()).hexdigest()[:6]
         os.chmod(temporary, 0o755)
         try:
@@ -77,7 +77,7 @@ class RunFolder:
         return cls(path)
 
     def write(self, name: str, content: bytes | str) -> Path:
-        """Put a file into the folder, whole."""
+        """Write a file atomically."""
         target = self.path / name
         target.parent.mkdir(parents=True, exist_ok=True)
         atomic.write(target, content)
@@ -85,20 +85,20 @@ class RunFolder:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Only one process may work in a folder; the lock goes with its holder, however that ends."""
+        """Lock the folder for this process; the lock is released when the process ends, however it ends."""
         with (self.path / ".lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise FedcsoError(f"another process is at work in {self.path}; wait for it, or stop it first") from None
-            # What killed processes left half-written: no one else is here, so it is no one's.
+                raise FedcsoError(f"another process is using {self.path}: wait until it ends, or stop it") from None
+            # Remove temporary files that killed processes left behind.
             for place in self.path.glob("**/"):
                 for leftover in place.glob(".*.*"):
                     leftover.unlink(missing_ok=True)
             yield
 
     def busy(self) -> bool:
-        """True while a process works in it."""
+        """Return whether a process has locked the folder."""
         with (self.path / ".lock").open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -107,29 +107,29 @@ class RunFolder:
         return False
 
     def config(self) -> dict[str, Any]:
-        """The settings of the run, complete."""
+        """Return the complete flat configuration of the run."""
         return read_yaml(self.path / "config.yaml", "settings")
 
     def environment(self) -> dict[str, Any]:
-        """Return what it ran on, and what its data and the user's own files were."""
+        """Return the recorded environment: versions, machine, data and the user's files."""
         return dict(json.loads((self.path / "env.json").read_text()))
 
     def require_same_sources(self) -> None:
-        """Raise if one of the user's own files is not what it was when the run began."""
+        """Raise if one of the user's files has changed since the run started."""
         for record in self.environment().get("sources", []):  # folders of earlier versions have none
             source = KeptSource(**record)
             back = f"put back the copy that was kept (cp {self.path / source.kept} {source.path})"
             if not source.exists():
-                raise FedcsoError(f"{source.path} is missing, with which {self.path} was begun; {back}")
+                raise FedcsoError(f"{source.path}, which {self.path} depends on, is missing; {back}")
             if not source.unchanged():
                 raise FedcsoError(
-                    f"{source.path} has changed since {self.path} was begun, and results would be of two versions: "
-                    f"{back} to go on, or start a new run with what it is now"
+                    f"{source.path} has changed since {self.path} was started, so resuming would mix two versions: "
+                    f"{back} to resume, or start a new run with the changed file"
                 )
 
     @property
     def status(self) -> str:
-        """`running` (or killed while it was), `interrupted`, `failed` or `done`."""
+        """The status: `running` (also after a crash), `interrupted`, `failed` or `done`."""
         return str(json.loads((self.path / "status.json").read_text())["status"])
 
     def mark(self, status: str) -> None:
@@ -139,38 +139,38 @@ class RunFolder:
 
 @dataclass(frozen=True)
 class KeptSource:
-    """A file of the user's that a run depends on, and the copy of it in the run folder."""
+    """A user's file that a run depends on, and its copy in the run folder."""
 
     path: str
-    """As it was named."""
+    """The path as given."""
     kept: str
-    """Where in the run folder its copy is."""
+    """The path of the copy in the run folder."""
     sha256: str
 
     @classmethod
     def of(cls, source: Source) -> "KeptSource":
-        """Return where a source is kept: by its name, and what tells it from others of that name."""
+        """Return the name of the copy: the file's name and a digest."""
         digest = source.fingerprint
         return cls(str(source.path), f"sources/{source.path.stem}-{digest[:8]}{source.path.suffix}", digest)
 
     def exists(self) -> bool:
-        """True if the file is still there."""
+        """Whether the file still exists."""
         return Path(self.path).is_file()
 
     def unchanged(self) -> bool:
-        """True if the file is still what it was."""
+        """Whether the file is unchanged."""
         path = Path(self.path)
         return Source(path, path.read_bytes()).fingerprint == self.sha256
 
 
 def read_yaml(path: Path, what: str) -> dict[str, Any]:
-    """The settings in a YAML file; what is wrong with it is told in a line."""
+    """Return the settings in a YAML file; raise if it can't be read."""
     try:
         content = yaml.safe_load(path.read_text())
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise FedcsoError(f"{what}: {path} can't be read: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
-        raise FedcsoError(f"{what}: {path} must hold lines `name: value`")
+        raise FedcsoError(f"{what}: {path} must contain lines `name: value`")
     return content
 
 
@@ -193,7 +193,7 @@ def environment() -> dict[str, Any]:
 
 
 def git_commit() -> str | None:
-    """The commit of the checkout the package runs from, with `+` if files have changed; else None."""
+    """Return the commit of the checkout, with `+` if files have changed; None outside a checkout."""
     here = Path(__file__).parent
 
     def git(*arguments: str) -> str:

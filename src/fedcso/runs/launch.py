@@ -1,4 +1,4 @@
-"""Starting the processes of the engine `distributed`: what `torchrun` does on one host, and its command for several."""
+"""Start the processes of the engine `distributed` on this host, and print the torchrun command for several hosts."""
 
 import logging
 import os
@@ -24,19 +24,21 @@ PORT = 29500
 
 
 def needed(engine: str) -> bool:
-    """True if an engine wants several processes, and they are not there yet."""
+    """Return whether the engine needs several processes that have not been started yet."""
     return over_ranks(engine) and not ranks.started()
 
 
 def over_ranks(engine: str) -> bool:
-    """True for the engine that wants several processes."""
+    """Return whether the engine uses several processes."""
     return ENGINES[engine].over_ranks
 
 
 def on_this_host(folder: RunFolder, processes: int | None, command: Sequence[str]) -> int:
-    """Carry out what is left of a run by several processes here; says how to do it on several hosts."""
+    """Run the rest of a run with several processes on this host; print the command for several hosts."""
     processes = processes or cores()
-    print(f"ranks   {processes} processes on this host. On several (HOST is the first, which keeps the folder):")
+    print(
+        f"ranks   {processes} processes on this host. For several hosts (HOST is the first one, which has the folder):"
+    )
     print(f"        {for_several_hosts(processes, command)}")
     sys.stdout.flush()
     try:
@@ -56,35 +58,35 @@ def on_this_host(folder: RunFolder, processes: int | None, command: Sequence[str
     except ChildFailedError as error:
         return _explained(folder, processes, error.failures)
     except SignalException:
-        raise Interrupted(f"stopped. To go on: fedcso resume {folder.path}") from None
+        raise Interrupted(f"stopped. To continue: fedcso resume {folder.path}") from None
     return 0
 
 
 def for_several_hosts(processes: int, command: Sequence[str]) -> str:
-    """What to type on each of H hosts; K counts them from 0."""
+    """Return the command for each of H hosts, numbered by K from 0."""
     where = f"--nnodes H --node-rank K --master-addr HOST --master-port {PORT} --nproc-per-node {processes}"
     return f"torchrun {where} -m fedcso {shlex.join(command)}"
 
 
 def _explained(folder: RunFolder, processes: int, failures: dict[int, ProcessFailure]) -> int:
-    """The exit code of the process that failed; one that was killed can't have said so itself."""
+    """Return the exit code of the failed process; raise `RankLost` if a process was killed."""
     codes = {rank: int(failure.exitcode) for rank, failure in failures.items()}
     failed = [code for code in codes.values() if code > 0]
-    # SIGTERM is what the launcher itself sends to those who are left.
+    # The launcher sends SIGTERM to the remaining processes.
     killed = {rank: code for rank, code in codes.items() if code < 0 and (code != -signal.SIGTERM or not failed)}
     if not killed:
         return max(failed)
     folder.mark("interrupted")
     rank, code = min(killed.items(), key=lambda item: (item[1] == -signal.SIGTERM, item[0]))
     raise ranks.RankLost(
-        f"rank {rank} of {processes} was killed by {signal.Signals(-code).name}, and the others stopped. All up to the "
-        f"last checkpoint is kept. To go on: fedcso resume {folder.path} (with --ranks N, also by another number)"
+        f"rank {rank} of {processes} was killed by {signal.Signals(-code).name}, and the others stopped. Everything up to "
+        f"the last checkpoint is saved. To continue: fedcso resume {folder.path} (also with another --ranks N)"
     )
 
 
 @contextmanager
 def _environment(processes: int) -> Iterator[None]:
-    """Processes share the cores and talk over the loopback interface; the launcher's own messages are ours."""
+    """Divide the cores among the processes, use the loopback interface, and silence the launcher's log."""
     settings = {"OMP_NUM_THREADS": str(max(1, cores() // processes)), "GLOO_SOCKET_IFNAME": "lo"}
     added = {name: value for name, value in settings.items() if name not in os.environ}
     os.environ.update(added)
@@ -98,15 +100,15 @@ def _environment(processes: int) -> Iterator[None]:
 
 
 def require_over_ranks(engine: str, processes: int) -> None:
-    """A number of ranks is for the engine that has some."""
+    """Raise if a number of ranks is given for an engine without ranks."""
     require_count("ranks", processes)
     if not over_ranks(engine):
-        raise InvalidValue("ranks", processes, f"left out: the engine {engine} has none (distributed has)")
+        raise InvalidValue("ranks", processes, f"left out: only the engine distributed has ranks, not {engine}")
 
 
 def require_ranks(engine: str) -> None:
-    """Several processes that all play the whole run would be a mistake."""
+    """Raise if torchrun started several processes for an engine that uses one."""
     if ranks.size() > 1 and not over_ranks(engine):
         raise FedcsoError(
-            f"engine = {engine!r} is not made for torchrun; choose --engine distributed, or do without it"
+            f"engine = {engine!r} can't run under torchrun: use --engine distributed, or start it without torchrun"
         )

@@ -1,4 +1,4 @@
-"""Methods as they are asked for: `FCSG-M`, `FCSG-M(momentum=0.5)`, `my_file.py:MyMethod(friction=0.1)`."""
+"""Parse and build methods: `FCSG-M`, `FCSG-M(momentum=0.5)`, `my_file.py:MyMethod(friction=0.1)`."""
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,18 +18,18 @@ from fedcso.core.tree import without
 from fedcso.runs.specs import Parse, is_own, parse_codec, parse_several, parse_value, parse_words, spell
 
 SEND_U = "send_u"
-"""The setting that names a codec: how u travels, for methods that share it."""
+"""The setting that selects a codec for u."""
 
 
 class Method(NamedTuple):
-    """A method with its settings, and how what it shares travels."""
+    """A method with its settings, and its codec."""
 
     algorithm: Algorithm
     codec: Codec = full
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return all its settings by name; a codec only if it is not the usual one."""
+        """All settings by name; the codec only if it is not the default."""
         return dict(vars(self.algorithm)) | ({} if self.codec == full else {SEND_U: self.codec})
 
 
@@ -40,16 +40,16 @@ def hyper_parameters(kind: type[Algorithm]) -> list[str]:
 
 @dataclass(frozen=True)
 class MethodSpec:
-    """A method as it was asked for: its class, and the settings that stand behind its name in brackets."""
+    """A parsed method specification: the class, and the settings in brackets."""
 
     text: str
-    """As it was written; results carry it as their name."""
+    """The specification as written; results are labelled with it."""
     kind: type[Algorithm]
     settings: Mapping[str, Any]
 
     @classmethod
     def parse(cls, text: str, root: Path = user_code.HERE) -> "MethodSpec":
-        """Read `NAME` or `NAME(option=value, …)`; one's own NAME is `path.py:Name`, from `root`, or `module:Name`."""
+        """Parse `NAME` or `NAME(option=value, …)`; NAME may be `path.py:Name`, relative to `root`, or `module:Name`."""
         name, bracket, rest = text.partition("(")
         kind = _kind(name.strip(), root)
         if not bracket:
@@ -70,17 +70,17 @@ class MethodSpec:
 
     @property
     def name(self) -> str:
-        """Return what stands before the bracket."""
+        """The name before the bracket."""
         return self.text.partition("(")[0].strip()
 
     def parameters(self, common: Mapping[str, Any]) -> list[str]:
-        """Return what can be set: its hyper-parameters, and how u travels if it shares one."""
+        """The names that can be set: hyper-parameters, and `send_u` if the method shares u."""
         own = hyper_parameters(self.kind)
         shared = _shared(self.kind(**self._settings(common)))
         return [*own, SEND_U] if any(kind.needs and kind.needs <= shared for kind in CODECS.values()) else own
 
     def parse_several(self, name: str, text: str) -> list[Any]:
-        """Return the values of a setting that stand in a text, separated by commas."""
+        """Parse comma-separated values of a setting."""
         return parse_several(name, text, _parser(self.kind, name))
 
     def build(self, common: Mapping[str, Any], values: Mapping[str, Any] | None = None) -> Method:
@@ -95,33 +95,33 @@ class MethodSpec:
         if codec.needs <= _shared(algorithm):
             return Method(algorithm, codec)
         if SEND_U in chosen:
-            raise InvalidValue(SEND_U, spell(codec), f"left out: {self.name} shares no u")
+            raise InvalidValue(SEND_U, spell(codec), f"left out: {self.name} does not share u")
         return Method(algorithm)
 
     def spell(self, method: Method) -> str:
-        """Return the method with these settings as it can be asked for."""
+        """Return the specification of a method with these settings."""
         options = ", ".join(f"{key}={spell(value)}" for key, value in method.settings.items())
         return f"{self.name}({options})"
 
     def _settings(self, common: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the hyper-parameters that were given."""
+        """Return the given hyper-parameters."""
         names = hyper_parameters(self.kind)
         known = {name: _parser(self.kind, name)(name, common[name]) for name in names if name in common}
         return known | without(dict(self.settings), SEND_U)
 
 
 def parse_methods(texts: Sequence[str], root: Path = user_code.HERE) -> tuple[MethodSpec, ...]:
-    """Read several methods, each of them named once; paths begin at `root`."""
+    """Parse several specifications; raise if one is given twice."""
     if not texts:
         raise InvalidValue("algorithm", [], "at least one method (fedcso list algorithms)")
     for number, text in enumerate(texts):
         if text in texts[:number]:
-            raise InvalidValue("algorithm", text, "named once; write different settings as NAME(option=value)")
+            raise InvalidValue("algorithm", text, "given once: write different settings as NAME(option=value)")
     return tuple(MethodSpec.parse(text, root) for text in texts)
 
 
 def build_all(specs: Iterable[MethodSpec], common: Mapping[str, Any]) -> dict[str, Method]:
-    """Return methods by the way they were asked for; raise if none of them has one of the `common` settings."""
+    """Build the methods, by specification; raise if no method has one of the `common` settings."""
     specs = tuple(specs)
     built = {spec.text: spec.build(common) for spec in specs}
     for name in common:
@@ -131,7 +131,7 @@ def build_all(specs: Iterable[MethodSpec], common: Mapping[str, Any]) -> dict[st
 
 
 def owners(specs: Iterable[MethodSpec]) -> dict[str, list[str]]:
-    """Return, by hyper-parameter, the names of the methods that have it: of those that there are, and of one's own."""
+    """Return, for each hyper-parameter, the built-in and given methods that have it."""
     kinds = dict(ALGORITHMS) | {spec.name: spec.kind for spec in specs if is_own(spec.name)}
     found: dict[str, list[str]] = {}
     for name, kind in kinds.items():
@@ -154,7 +154,7 @@ def _kind(name: str, root: Path) -> type[Algorithm]:
 
 
 def _parser(kind: type[Algorithm], name: str) -> Parse:
-    """Return how the values of a setting are read."""
+    """Return the function that parses the values of a setting."""
     if name == SEND_U:
         return parse_codec
     try:
@@ -165,5 +165,5 @@ def _parser(kind: type[Algorithm], name: str) -> Parse:
 
 
 def _shared(algorithm: Algorithm) -> set[str]:
-    """Return the names of what a method shares; any x will do to see it."""
+    """Return the names of what a method shares."""
     return set(algorithm.init(torch.zeros(())).shared)

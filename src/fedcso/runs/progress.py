@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a bar on a terminal, now and then a plain line elsewhere."""
+"""Progress display: a bar on a terminal, plain lines elsewhere."""
 
 import sys
 import time
@@ -14,10 +14,10 @@ VISIBLE = 6
 
 
 class Display(Protocol):
-    """Somewhere to show how far a unit of work has come."""
+    """A display of the progress of units of work."""
 
     def update(self, name: str, done: int, total: int, note: str) -> None:
-        """`done` of `total` rounds of the unit `name`, and something worth saying."""
+        """Show that `done` of `total` rounds of the unit `name` are complete, and a note."""
 
     def __enter__(self) -> Self: ...
 
@@ -41,10 +41,10 @@ class Terminal:
         self.ids: dict[str, TaskID] = {}
 
     def update(self, name: str, done: int, total: int, note: str) -> None:
-        """Move the unit's bar."""
+        """Update the unit's bar."""
         if name not in self.ids:
             for old in list(self.ids.values())[: 1 - VISIBLE]:
-                self.bars.update(old, visible=False)  # many units would push each other off the screen
+                self.bars.update(old, visible=False)  # keep the list short enough for the screen
             self.ids[name] = self.bars.add_task(name, total=total, note=note)
         self.bars.update(self.ids[name], completed=done, note=note)
 
@@ -64,10 +64,10 @@ class Lines:
     def __init__(self) -> None:
         self.last = time.monotonic()
         self.started: dict[str, tuple[float, int]] = {}
-        """By unit, when it was first shown, and how many rounds were done then."""
+        """For each unit, when it was first shown and how many rounds were complete then."""
 
     def update(self, name: str, done: int, total: int, note: str) -> None:
-        """Print if it is time."""
+        """Print a line if one is due."""
         now = time.monotonic()
         began, first = self.started.setdefault(name, (now, done))
         if now - self.last < PLAIN_SECONDS and done < total:
@@ -86,11 +86,11 @@ class Lines:
 
 
 def _left(seconds: float, rounds: int, to_go: int) -> str:
-    """Return how long the rest will take, if rounds were seen to judge by."""
+    """Return the estimated time left, or nothing before the first completed round."""
     return "" if to_go and not rounds else f"  {seconds / max(rounds, 1) * to_go:.0f} s left"
 
 
 def display() -> Display:
-    """A bar where there is a terminal, else lines."""
+    """Return a bar display on a terminal, else plain lines."""
     console = Console(stderr=True)
     return Terminal(console) if console.is_terminal else Lines()

@@ -1,4 +1,4 @@
-"""A search by Optuna whose study is a SQLite file: it can be stopped at any moment and continued."""
+"""Hyper-parameter search with Optuna, stored in a SQLite file so that it can be stopped and resumed."""
 
 import importlib
 import logging
@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from fedcso.core.errors import FedcsoError, InvalidValue
 
 Evaluate = Callable[[int, dict[str, float]], float]
-"""(number of the trial, values) -> score, higher is better. Called again for trials already finished, so
-that it may take their runs from its checkpoints."""
+"""(trial number, values) → score, where higher is better. It is called again for finished trials, whose runs it can
+read from checkpoints."""
 
 
 def require_optuna() -> Any:
-    """Optuna, or what to do to have it."""
+    """Return the module optuna; raise if it is not installed."""
     try:
         return importlib.import_module("optuna")
     except ImportError as error:
@@ -23,7 +23,7 @@ def require_optuna() -> Any:
 
 
 class Range(NamedTuple):
-    """A range of a hyper-parameter, which is searched on a logarithmic scale."""
+    """A range of a hyper-parameter, searched on a logarithmic scale."""
 
     low: float
     high: float
@@ -33,7 +33,7 @@ class Range(NamedTuple):
 
     @classmethod
     def parse(cls, name: str, text: str) -> "Range":
-        """Read `LOW:HIGH`."""
+        """Parse `LOW:HIGH`."""
         low, colon, high = text.partition(":")
         try:
             found = cls(float(low), float(high))
@@ -45,7 +45,7 @@ class Range(NamedTuple):
 
 
 def optimise(database: Path, name: str, ranges: Mapping[str, Range], trials: int, evaluate: Evaluate) -> None:
-    """Try `trials` points of the ranges of some hyper-parameters."""
+    """Evaluate `trials` points in the given ranges."""
     optuna = require_optuna()
     optuna.logging.set_verbosity(logging.WARNING)
     space = {key: optuna.distributions.FloatDistribution(*ends, log=True) for key, ends in ranges.items()}
@@ -55,15 +55,15 @@ def optimise(database: Path, name: str, ranges: Mapping[str, Range], trials: int
     done = 0
     for trial in study.get_trials(deepcopy=False):
         if trial.params.keys() != space.keys():
-            if not trial.state.is_finished():  # cut off before it had its values
+            if not trial.state.is_finished():  # interrupted before it had values
                 study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
             continue
         value = evaluate(trial.number, trial.params)
-        if not trial.state.is_finished():  # cut off while it ran
+        if not trial.state.is_finished():  # interrupted while running
             study.tell(trial.number, value)
         done += 1
     while done < trials:
-        # Seeded anew for every trial, so that the next suggestion depends on the study alone, not on this process.
+        # Seeded by trial, so that a suggestion depends on the study alone and not on the process.
         study.sampler = optuna.samplers.TPESampler(seed=done)
         trial = study.ask(space)
         study.tell(trial, evaluate(trial.number, trial.params))

@@ -1,4 +1,4 @@
-"""Values and names from a command line or a file, turned into objects: `cosine(0.1, 5)`, `int8`, `my_file.py:task`."""
+"""Parse values and names from options or files: `cosine(0.1, 5)`, `int8`, `my_file.py:task`."""
 
 import ast
 from collections.abc import Callable
@@ -18,11 +18,11 @@ TaskMaker = Callable[..., Task]
 
 
 Parse = Callable[[str, Any], Any]
-"""(name of a setting, what an option or a file says) to its value."""
+"""(name of a setting, text or node) → value."""
 
 
 def parse_value(name: str, given: Any) -> Any:
-    """Return a number, or a schedule such as `cosine(0.1, 5000)`; what is not text is the value already."""
+    """Parse a number or a schedule such as `cosine(0.1, 5000)`; return anything but text unchanged."""
     if not isinstance(given, str):
         return given
     node = _parsed(name, given, _VALUES)
@@ -39,13 +39,13 @@ def parse_value(name: str, given: Any) -> Any:
 
 
 def parse_words(name: str, given: Any) -> str:
-    """Return text as it is, but for quotes around it."""
+    """Return text without surrounding quotes."""
     text = str(given).strip()
     return text[1:-1] if len(text) > 1 and text[0] in "'\"" and text[0] == text[-1] else text
 
 
 def parse_codec(name: str, given: Any) -> Codec:
-    """Return the codec that `int8` or `every(3)` stands for."""
+    """Parse a codec such as `int8` or `every(3)`."""
     allowed = f"one of {CODEC_NAMES}"
     node = _parsed(name, parse_words(name, given), allowed)
     call = ast.Call(node, [], []) if isinstance(node, ast.Name) else node
@@ -56,7 +56,7 @@ def parse_codec(name: str, given: Any) -> Codec:
 
 
 def parse_several(name: str, text: str, parse: Parse = parse_value) -> list[Any]:
-    """Return several values, separated by commas."""
+    """Parse comma-separated values."""
     source = f"[{text}]"
     try:
         nodes = ast.parse(source, mode="eval").body
@@ -68,7 +68,7 @@ def parse_several(name: str, text: str, parse: Parse = parse_value) -> list[Any]
 
 
 def spell(value: Any) -> str:
-    """Return a number, schedule or codec as it is written in a specification."""
+    """Format a number, schedule or codec as in a specification."""
     for name, kind in {**SCHEDULES, **CODECS}.items():
         if isinstance(value, kind):
             settings = ", ".join(repr(part) for part in vars(value).values())
@@ -89,7 +89,7 @@ def _parsed(name: str, text: str, allowed: str) -> ast.expr:
 
 
 def _called(name: str, kind: Callable[..., Any], node: ast.Call) -> Any:
-    """Return what a call with plain values for arguments gives."""
+    """Evaluate a call whose arguments are literals."""
     try:
         return kind(
             *(ast.literal_eval(a) for a in node.args),
@@ -97,13 +97,13 @@ def _called(name: str, kind: Callable[..., Any], node: ast.Call) -> Any:
         )
     except ValueError as error:
         reason = str(error) if isinstance(error, InvalidValue) else "its arguments are numbers"
-        raise InvalidValue(name, ast.unparse(node), f"called rightly: {reason}") from error
+        raise InvalidValue(name, ast.unparse(node), f"a valid call ({reason})") from error
     except TypeError as error:
-        raise InvalidValue(name, ast.unparse(node), f"called rightly: {error}") from error
+        raise InvalidValue(name, ast.unparse(node), f"a valid call ({error})") from error
 
 
 def is_own(name: str) -> bool:
-    """True if a name stands for something in a user's file: `path.py:name`, `module:name`."""
+    """Return whether a name refers to a user's file or module: `path.py:name`, `module:name`."""
     return bool(name.rpartition(":")[0])
 
 
@@ -127,7 +127,7 @@ def task_maker(name: str, root: Path = user_code.HERE) -> TaskMaker:
 
 
 def make_task(maker: TaskMaker, options: dict[str, Any], name: str = "problem") -> Task:
-    """Call a task function; what it returns must be a task."""
+    """Call a task function; raise if it fails or does not return a task."""
     try:
         task = maker(**options)
     except FedcsoError:

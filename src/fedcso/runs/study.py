@@ -37,39 +37,39 @@ class Unit:
     """Settings of one method × seeds on one task."""
 
     name: str
-    """What it is called on the display, in tables and among the checkpoints."""
+    """The name on the display, in tables and of the checkpoint folder."""
     task: Task
     plan: Plan
     algorithms: Sequence[Algorithm]
     seeds: Sequence[int]
     estimator: Estimator = plain
     engine: str | Engine = "simulation"
-    """By name, or an engine itself."""
+    """A name in `ENGINES`, or an engine."""
     device: str = "cpu"
     codec: Codec = full
-    """How what the method shares travels."""
+    """The codec for what the method shares."""
     labels: Mapping[str, str | float] = field(default_factory=dict)
-    """What it is an instance of, for whoever made it: the method, the noise, … A name is never taken apart."""
+    """What the unit stands for (method, noise, …), as data; names are never parsed."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Runs of a unit that are played in one go, and leave checkpoints of their own."""
+    """Runs of a unit that are executed together and share checkpoints."""
 
     unit: Unit
     folder: str
-    """The name of its checkpoints' folder in the unit's."""
+    """The name of the checkpoint folder within the unit's folder."""
     title: str
     algorithms: Sequence[Algorithm]
     seeds: Sequence[int]
 
     @property
     def key(self) -> str:
-        """Return what processes that play it together call it."""
+        """The identifier that all processes use for this part."""
         return f"{self.unit.name}/{self.folder}"
 
     def play(self, callbacks: Sequence[Callback] = (), start: Snapshot | None = None) -> list[Trace]:
-        """Play it and return the traces of all its runs."""
+        """Run the part and return the traces of all its runs."""
         unit = self.unit
         grid = run_grid(
             self.algorithms,
@@ -87,7 +87,7 @@ class Part:
 
 
 def parts(unit: Unit) -> list[Part]:
-    """Return how a unit is played: stacked as a whole, or run by run."""
+    """Split a unit into parts: one if its runs can be stacked, else one per run."""
     job = Job(unit.algorithms[0], unit.task, unit.plan, estimator=unit.estimator, codec=unit.codec)
     if named(unit.engine).runs_grids(job):
         return [Part(unit, "all", unit.name, unit.algorithms, unit.seeds)]
@@ -103,7 +103,7 @@ def parts(unit: Unit) -> list[Part]:
 
 
 Results = dict[str, list[list[Trace]]]
-"""By unit: `results[name][setting][seed]`."""
+"""Traces by unit: `results[name][setting][seed]`."""
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,9 @@ class Study:
             places[place] = unit.name
 
     def execute(self, display: Display, tracker: Tracker, on_checkpoint: Callable[[], None] = lambda: None) -> Results:
-        """Carry out what is not done yet. Raise `Interrupted` after Ctrl-C, with everything saved.
+        """Run what is not finished yet; raise `Interrupted` after Ctrl-C, with everything saved.
 
-        `on_checkpoint` is called after every checkpoint, for what depends on it.
+        `on_checkpoint` is called after every checkpoint.
         """
         with stop_requests() as requested, display:
 
@@ -149,18 +149,18 @@ class Study:
                 ranks.release_followers()
 
     def follow(self) -> None:
-        """On a rank that does not lead: take part in whatever the leader carries out."""
+        """On a follower rank, take part in what the leader executes."""
         known = {part.key: part for unit in self.units for part in parts(unit)}
         while key := ranks.receive_command():
             try:
                 known[key].play()
             except ranks.RankLost:
                 raise
-            except FedcsoError as reason:  # the leader has met it too, and tells of it
+            except FedcsoError as reason:  # the leader raises and reports the same error
                 log.info("rank %d: %s", ranks.rank(), reason)
 
     def collect(self) -> Results:
-        """Return what the checkpoints hold so far, without carrying out anything."""
+        """Return what the checkpoints contain, without running anything."""
         return {unit.name: _by_setting(unit, [self._saved(part) for part in parts(unit)]) for unit in self.units}
 
     def _saved(self, part: Part) -> list[Trace]:
@@ -172,7 +172,7 @@ class Study:
 
 
 def _play_rest(part: Part, start: Snapshot | None, show: Show, callbacks: Sequence[Callback]) -> list[Trace]:
-    """Play what a snapshot leaves to be played."""
+    """Run the rounds that remain after a snapshot."""
     plan = part.unit.plan
     if start and over(plan, start.done, start.traces):
         show.say(plan.rounds, "already done")
@@ -183,12 +183,12 @@ def _play_rest(part: Part, start: Snapshot | None, show: Show, callbacks: Sequen
     log.info("%s: %d rounds done", part.title, plan.rounds)
     for trace in traces:
         if trace.failure:
-            log.warning("%s broke off: %s", part.title, trace.failure)
+            log.warning("%s failed: %s", part.title, trace.failure)
     return traces
 
 
 def seconds(units: Sequence[Unit], found: Results) -> float:
-    """Return how long some units took to compute: runs that were played together share one clock."""
+    """Return the computing time of some units; runs that were stacked share one clock."""
     total = 0.0
     for unit in units:
         clocks = [trace.rows[-1]["seconds"] for setting in found[unit.name] for trace in setting]
@@ -205,5 +205,5 @@ def _by_setting(unit: Unit, traces: Sequence[list[Trace]]) -> list[list[Trace]]:
 
 
 def as_file_name(name: str) -> str:
-    """Return a name without characters that mean something to a file system."""
+    """Replace characters that are special in file names."""
     return "".join(c if c.isalnum() or c in "-_.=" else "_" for c in name)

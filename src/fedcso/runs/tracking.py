@@ -1,4 +1,4 @@
-"""One small interface to experiment trackers, off by default; adapters for those that are installed."""
+"""Experiment trackers (TensorBoard, MLflow, Weights & Biases) behind one interface; off by default."""
 
 import importlib
 import re
@@ -11,33 +11,33 @@ from fedcso.engines.loop import Progress
 
 
 class Tracker(Protocol):
-    """Someone who wants to know the metrics of every round."""
+    """A tracker that receives the metrics of every round."""
 
     def log(self, unit: str, seeds: Sequence[int], progress: Progress) -> None:
-        """The traces of a unit's runs after a round."""
+        """Log the traces of a unit's runs after a round."""
 
     def close(self) -> None:
-        """No more will come."""
+        """Finish logging."""
 
 
 class Silent:
     """No tracker."""
 
     def log(self, unit: str, seeds: Sequence[int], progress: Progress) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class Forward:
-    """Hands the newest metrics of every run to a function: (run's name, metrics, round)."""
+    """Passes the newest metrics of every run to `write(run name, metrics, round)`."""
 
     def __init__(self, write: Callable[[str, dict[str, float], int], None], close: Callable[[], None]):
         self.write, self.close = write, close
 
     def log(self, unit: str, seeds: Sequence[int], progress: Progress) -> None:
-        """Only rounds that were evaluated have something new to say."""
+        """Log the last evaluation if it belongs to this round."""
         for i, trace in enumerate(progress.traces):
             row = trace.rows[-1]
             if row["round"] != progress.done:
@@ -55,7 +55,7 @@ def _module(name: str, tracker: str) -> Any:
 
 
 def require_tracker(tracker: str) -> None:
-    """Refuse a tracker that is not installed."""
+    """Raise if a tracker is not installed."""
     if tracker in _MODULES:
         _module(_MODULES[tracker], tracker)
 
@@ -81,7 +81,7 @@ def _mlflow(folder: Path) -> Tracker:
     mlflow.start_run(run_name=folder.name)
 
     def write(run: str, metrics: dict[str, float], round: int) -> None:
-        # MLflow allows but a few marks in names; brackets and commas are not among them.
+        # MLflow does not allow brackets and commas in names.
         name = re.sub(r"[^\w./ :-]", "_", run)
         mlflow.log_metrics({f"{name}/{key}": value for key, value in metrics.items()}, step=round)
 
@@ -104,4 +104,4 @@ TRACKERS: dict[str, Callable[[Path], Tracker]] = {
     "mlflow": _mlflow,
     "wandb": _wandb,
 }
-"""Every tracker by name; each writes into the run's own folder."""
+"""Every tracker by name; each writes to the run folder."""

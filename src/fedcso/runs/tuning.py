@@ -1,4 +1,4 @@
-"""Choosing hyper-parameters: what is to be tried of each method, by a grid or by a search, and what came of it."""
+"""Tune hyper-parameters by a grid or a search."""
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from fedcso.runs.study import Results, Unit
 
 
 class Point(NamedTuple):
-    """One setting of a method, and what is special about it."""
+    """One setting of a method, with the values that were tried."""
 
     method: Method
     values: Mapping[str, Any]
@@ -26,25 +26,25 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class SweepConfig:
-    """All that a sweep depends on: a run, and what is tried to choose its settings."""
+    """The configuration of a sweep: that of the run, and what is tried."""
 
     run: RunConfig
     grid: Mapping[str, str] = field(default_factory=dict)
-    """By hyper-parameter the values to try, separated by commas."""
+    """The values to try for each hyper-parameter, separated by commas."""
     search: Mapping[str, Range] = field(default_factory=dict)
-    """By hyper-parameter the range to search."""
+    """The range to search for each hyper-parameter."""
     trials: int = 20
-    """How many points a search tries."""
+    """The number of points that a search tries."""
     metric: str | None = None
-    """What decides, on validation data; the first there is if not given."""
+    """The deciding metric on validation data; the judge's choice by default."""
     tuning_seeds: tuple[int, ...] = (1000, 1001, 1002)
 
     def __post_init__(self) -> None:
         if bool(self.grid) == bool(self.search):
-            raise FedcsoError("say what to try: --grid NAME=VALUE,VALUE (one or several), or --search NAME=LOW:HIGH")
+            raise FedcsoError("nothing to try: give --grid NAME=VALUE,VALUE or --search NAME=LOW:HIGH")
         require_count("trials", self.trials)
         if launch.over_ranks(self.run.engine):
-            raise InvalidValue("engine", self.run.engine, "another for a sweep, whose runs are many and short")
+            raise InvalidValue("engine", self.run.engine, "another engine for a sweep, whose runs are many and short")
         methods = ", ".join(spec.text for spec in self.run.methods)
         known = [*owners(self.run.methods), SEND_U]
         for option, names in {"grid": self.grid, "search": self.search}.items():
@@ -74,12 +74,12 @@ class SweepConfig:
 
     @classmethod
     def of(cls, folder: RunFolder) -> "SweepConfig":
-        """Read the configuration of a run folder; raise if the user's own files have changed since it was begun."""
+        """Read the configuration of a run folder; raise if the user's files have changed since the run started."""
         folder.require_same_sources()
         return cls.from_flat(folder.config())
 
     def flat(self) -> Flat:
-        """Return the same on one level."""
+        """Return the flat configuration."""
         values = self.run.flat() | {
             "grid": [f"{name}={text}" for name, text in self.grid.items()],
             "search": [f"{name}={ends}" for name, ends in self.search.items()],
@@ -90,23 +90,23 @@ class SweepConfig:
         return {name: value for name, value in values.items() if value is not None}
 
     def parameters(self, spec: MethodSpec) -> list[str]:
-        """Return what can be tried of a method."""
+        """Return the grid values that apply to a method."""
         return spec.parameters(self.run.hyper_parameters)
 
     def points(self, spec: MethodSpec) -> list[Point]:
-        """Return the settings of the grid; a method is tried with those of the values that it has."""
+        """Return the grid points of a method, over those hyper-parameters that it has."""
         own = self.parameters(spec)
         axes = {name: spec.parse_several(name, text) for name, text in self.grid.items() if name in own}
         combinations = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
         return [self.point(spec, values) for values in combinations]
 
     def ranges(self, spec: MethodSpec) -> dict[str, Range]:
-        """Return what is searched of a method."""
+        """Return the ranges that apply to a method."""
         own = self.parameters(spec)
         return {name: ends for name, ends in self.search.items() if name in own}
 
     def corners(self, spec: MethodSpec) -> list[Point]:
-        """Return a method at the low ends and at the high ends of what is searched of it."""
+        """Return a method at the low and at the high ends of its ranges."""
         ranges = self.ranges(spec)
         low, high = ({name: ends[end] for name, ends in ranges.items()} for end in (0, 1))
         return [self.point(spec, low), self.point(spec, high)]
@@ -129,7 +129,7 @@ Score = Callable[[Sequence[Trace]], float]
 
 
 def try_grid(config: SweepConfig, task: Task, execute: Execute, score: Score) -> dict[str, list[Tried]]:
-    """Try every point of the grid and return, by method, what came of it."""
+    """Run every grid point and return the outcomes by method."""
     groups: list[list[Point]] = []
     units: list[Unit] = []
     for spec in config.run.methods:
@@ -149,7 +149,7 @@ def try_grid(config: SweepConfig, task: Task, execute: Execute, score: Score) ->
 def try_search(
     config: SweepConfig, task: Task, database: Path, execute: Execute, score: Score
 ) -> dict[str, list[Tried]]:
-    """Try what Optuna suggests, one point after the other, as many for each method; its study is a file."""
+    """Run the points that Optuna suggests, the same number for each method, and return the outcomes by method."""
     tried: dict[str, list[Tried]] = {}
     for spec in config.run.methods:
 
@@ -166,7 +166,7 @@ def try_search(
 
 
 def stackable(points: Iterable[Point]) -> list[list[Point]]:
-    """Group settings that differ in real numbers alone; others can't be played together."""
+    """Group settings that differ only in real numbers, which can be stacked."""
     groups: dict[str, list[Point]] = {}
     for point in points:
         settings = vars(point.method.algorithm)
@@ -176,7 +176,7 @@ def stackable(points: Iterable[Point]) -> list[list[Point]]:
 
 
 def _assignments(option: str, values: Flat, form: str) -> list[tuple[str, str]]:
-    """Return the names and values in an option such as `--grid a=1,2 b=3,4`, which may also be `'a=1,2; b=3,4'`."""
+    """Parse an option such as `--grid a=1,2 b=3,4` or `--grid 'a=1,2; b=3,4'`."""
     found = []
     for text in (part.strip() for given in as_list(values.get(option) or []) for part in given.split(";")):
         name, equals, value = text.partition("=")

@@ -25,7 +25,7 @@ from fedcso.core.costs import Costs
 from fedcso.core.errors import require, require_count
 from fedcso.core.estimator import blocks
 from fedcso.core.oracle import Oracle
-from fedcso.core.problem import Batch, Problem, steps_of
+from fedcso.core.problem import Batch, Problem, split_steps
 from fedcso.core.streams import DIAGNOSIS, stream
 from fedcso.core.tree import Tree, leaves, map_leaves, to_device
 from fedcso.estimators.halves import require_all_samples
@@ -150,7 +150,7 @@ def diagnose(
     for _ in range(batches):
         some = [plain.draw(problem, data[n], rng, 1, per_client, most) for n in training]
         costs = sum((one.costs for one in some), costs)
-        drawn.append([steps_of(to_device(one.batch, _device(x)), 1)[0] for one in some])
+        drawn.append([split_steps(to_device(one.batch, _device(x)), 1)[0] for one in some])
     require_all_samples(drawn[0][0].eta, most, axis=1)
 
     def gradients(m: int, first: bool = False) -> torch.Tensor:

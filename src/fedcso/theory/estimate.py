@@ -13,8 +13,8 @@ import torch
 from fedcso.core.constants import SYMBOLS, Constants
 from fedcso.core.errors import InvalidValue, require_count, require_positive
 from fedcso.core.estimator import blocks, sample
-from fedcso.core.metrics import mean_and_interval
-from fedcso.core.problem import Batch, Problem, steps_of
+from fedcso.core.intervals import mean_and_interval
+from fedcso.core.problem import Batch, Problem, split_steps
 from fedcso.core.streams import ASSUMPTIONS, stream
 from fedcso.core.tree import Tree, add_scaled, leaves, map_leaves, norm, subtract, unflatten_like
 from fedcso.estimators.plain import plain
@@ -70,7 +70,7 @@ def estimate(
     training = [data for data in clients if problem.trains(data)]
     seen: dict[str, list[float]] = {name: [] for name in SYMBOLS}
     for number in range(samples):
-        (batch,) = steps_of(sample(problem, training[number % len(training)], rng, 1, 1, inner_batch), 1)
+        (batch,) = split_steps(sample(problem, training[number % len(training)], rng, 1, 1, inner_batch), 1)
         other = add_scaled(x, _random_direction(x, rng), radius)
         for name, value in _estimate_from(problem, x, other, batch, rng).items():
             seen[name].append(value)

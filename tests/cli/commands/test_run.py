@@ -349,7 +349,7 @@ def test_a_run_that_diverges_is_told_and_the_others_finish(drawn_blank):
     assert outcome.code == BROKE_OFF
     assert "Traceback" not in outcome.err
     for seed in range(SEEDS):
-        told = f"fedcso: {re.escape(broken)} broke off: non-finite .* at client 0, round 0, .*seed {seed}"
+        told = f"fedcso: {re.escape(broken)} failed: non-finite .* at client 0, round 0, .*seed {seed}"
         assert re.search(told, outcome.err)
     rows = read_csv(folder / "metrics.csv")
     assert max(int(row["round"]) for row in rows if row["algorithm"] == "SCAFFOLD") == ROUNDS

@@ -252,7 +252,7 @@ def test_a_run_is_not_resumed_on_other_data(quick, monkeypatch, tmp_path):
     banks(amount=np.arange(ROWS)).to_csv(tmp_path / "banks.csv", index=False)
     outcome = call("resume", folder)
     assert outcome.code == BAD_INPUT
-    assert "was begun on other data" in outcome.err
+    assert "was started with other data" in outcome.err
 
 
 def test_what_a_killed_process_left_half_written_is_cleared_away(quick, tmp_path):
@@ -337,7 +337,7 @@ def test_a_model_whose_scores_overflow_is_told_without_a_traceback(quick, tmp_pa
     """After one step its weights are finite, but not the product of two layers; the next step has no loss."""
     outcome = call(*auprc("--net", "mlp", "--learning-rate", "1e30", "--local-steps", 1), "--out", tmp_path)
     assert outcome.code == BROKE_OFF
-    assert "broke off: non-finite loss" in outcome.err
+    assert "failed: non-finite loss" in outcome.err
 
 
 # --------------------------------------------------------------------------- tables as people have them

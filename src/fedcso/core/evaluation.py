@@ -1,6 +1,5 @@
-"""Numbers to report: evaluation of a model, and intervals over seeds."""
+"""Evaluate models: the exact objective where it is known, and the judge's metrics on test and validation data."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,8 +16,8 @@ OBJECTIVE = Metric("loss", "loss F(x)", higher_is_better=False)
 GRADIENT_NORM = Metric("gradient_norm", "true gradient norm ‖∇F(x)‖", higher_is_better=False, log=True)
 
 
-def declare(task: Task) -> list[Metric]:
-    """Return the metrics that `evaluate` measures for a task, in the order in which they are shown."""
+def declare_metrics(task: Task) -> list[Metric]:
+    """Return the metrics that `evaluate` measures for a task, in the order in which reports show them."""
     judged = task.judge.metrics
     shown: list[Metric] = []
     if task.test is not None:
@@ -29,7 +28,7 @@ def declare(task: Task) -> list[Metric]:
         shown += [OBJECTIVE, GRADIENT_NORM]
     if task.validation is None:
         return shown
-    # Of what is measured on validation data only the metric that decides is shown; the others are recorded.
+    # On validation data, only the metric that models are chosen by is shown; the others are recorded.
     validated = [metric if metric.name == task.judge.select else metric.hidden() for metric in judged]
     if isinstance(task.validation, ByClient):
         validated += [metric.over_clients().hidden() for metric in judged if metric.curve]
@@ -39,27 +38,27 @@ def declare(task: Task) -> list[Metric]:
 def evaluate(task: Task, models: Sequence[Tree], weights: Sequence[float]) -> list[dict[str, float]]:
     """Return the metrics of each model.
 
-    They are F and ‖∇F‖ where they are known, what the judge measures on test data, and the same on validation data.
+    They are F and ‖∇F‖ if the problem knows them exactly, and the judge's metrics on test and on validation data.
     """
     exact = _for_each(partial(_measure_exactly, task, weights), models, task.problem.broadcasts)
     tested = _for_each(lambda x: task.judge.measure(x, task.test), models, task.judge.broadcasts)
     validated = evaluate_validation(task, models)
-    return [joined(*parts) for parts in zip(exact, tested, validated, strict=True)]
+    return [merge_metrics(*parts) for parts in zip(exact, tested, validated, strict=True)]
 
 
 def evaluate_validation(task: Task, models: Sequence[Tree]) -> list[dict[str, float]]:
-    """Return what the judge measures of each model on validation data."""
+    """Return the judge's metrics of each model on validation data."""
     measured = _for_each(lambda x: task.judge.measure(x, task.validation), models, task.judge.broadcasts)
     return [{task.judge.metric(name).on_validation().name: value for name, value in one.items()} for one in measured]
 
 
-def joined(*parts: Mapping[str, float]) -> dict[str, float]:
-    """Return several parts of an evaluation as one; raise if two of them have a name in common."""
+def merge_metrics(*parts: Mapping[str, float]) -> dict[str, float]:
+    """Merge the parts of an evaluation; raise `FedcsoError` if two of them use the same name."""
     whole: dict[str, float] = {}
     for part in parts:
         if common := whole.keys() & part.keys():
             raise FedcsoError(
-                f"two metrics are called {min(common)!r}: give the one that the judge's evaluate returns another name"
+                f"two metrics are called {min(common)!r}: rename the one that the judge's evaluate returns"
             )
         whole |= part
     return whole
@@ -68,7 +67,7 @@ def joined(*parts: Mapping[str, float]) -> dict[str, float]:
 def _for_each(
     measure: Callable[[Tree], dict[str, Any]], models: Sequence[Tree], broadcasts: bool
 ) -> list[dict[str, float]]:
-    """Measure several models, all at once if that is possible."""
+    """Measure several models, in one call if `measure` broadcasts over leading axes."""
     with torch.no_grad():
         if not broadcasts or len(models) == 1:
             return [{name: float(value) for name, value in measure(x).items()} for x in models]
@@ -82,15 +81,3 @@ def _measure_exactly(task: Task, weights: Sequence[float], x: Tree) -> dict[str,
         return {}
     value, gradient = task.problem.exact(x, task.clients, weights)
     return {OBJECTIVE.name: value, GRADIENT_NORM.name: norm(gradient, torch.as_tensor(value).ndim)}
-
-
-def mean_and_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
-    """Mean over seeds and the half-width of its Student-t confidence interval; nan for fewer than two."""
-    n = len(values)
-    mean = math.fsum(values) / n
-    if n < 2:
-        return mean, math.nan
-    from scipy.special import stdtrit  # here, for a site's client never needs it; scipy.stats takes a second to load
-
-    variance = math.fsum((v - mean) * (v - mean) for v in values) / (n - 1)
-    return mean, float(stdtrit(n - 1, 0.5 + level / 2)) * math.sqrt(variance / n)

@@ -1,14 +1,12 @@
-"""Numbers to report."""
-
-import math
+"""Evaluation of models: what is measured, on which data, and what it is called."""
 
 import pytest
 import torch
 
 from fedcso.core.errors import FedcsoError
+from fedcso.core.evaluation import declare_metrics, evaluate
 from fedcso.core.judge import ByClient, Judge
 from fedcso.core.metric import Metric
-from fedcso.core.metrics import declare, evaluate, mean_and_interval, norm
 from fedcso.core.streams import stream
 from fedcso.core.task import Task
 from fedcso.problems import NestedQuadratic
@@ -79,11 +77,13 @@ def test_all_data_give_for_models_evaluated_together_what_they_give_for_each(tes
 def test_what_is_declared_is_what_is_measured(exact, test, validation):
     whole = task(exact, test=test, validation=validation)
     (found,) = evaluate(whole, [X], [1.0, 1.0])
-    assert {metric.name for metric in declare(whole)} == found.keys()
+    assert {metric.name for metric in declare_metrics(whole)} == found.keys()
 
 
 def test_of_validation_metrics_only_the_one_that_selects_is_shown():
-    validated = [metric for metric in declare(task(test=1.0, validation=1.0)) if metric.name.startswith("validation")]
+    validated = [
+        metric for metric in declare_metrics(task(test=1.0, validation=1.0)) if metric.name.startswith("validation")
+    ]
     assert [(metric.name, metric.tabulated) for metric in validated] == [
         ("validation_size", False),
         ("validation_distance", True),
@@ -94,36 +94,7 @@ def test_a_judge_may_not_use_the_name_of_what_is_known_exactly():
     """The loss on test data would stand in the place of F, and choose."""
     judge = Judge(lambda x, data: {"loss": 1.0}, [Metric("loss", higher_is_better=False)])
     problem = NestedQuadratic(3)
-    with pytest.raises(FedcsoError, match=r"^two metrics are called 'loss': give the one .* another name"):
+    with pytest.raises(
+        FedcsoError, match=r"^two metrics are called 'loss': rename the one that the judge's evaluate returns"
+    ):
         evaluate(Task(problem, problem.centres(2), test="test", judge=judge), [X], [1.0, 1.0])
-
-
-# ------------------------------------------------------------------------------------------- numbers
-
-
-def test_norm_is_that_of_all_leaves_together():
-    tree = {"a": torch.tensor([3.0]), "b": (torch.tensor([[4.0, 12.0]]), torch.tensor(84.0))}
-    assert norm(tree) == 85  # 3² + 4² + 12² + 84² = 85²
-
-
-def test_norm_keeps_leading_axes():
-    stacked = torch.tensor([[3.0, 4.0], [6.0, 8.0]])
-    assert norm({"x": stacked}, lead=1).tolist() == [5, 10]
-
-
-def test_interval_of_two_seeds_is_that_of_student():
-    """0 and 2: mean 1, standard error 1, and with one degree of freedom t is Cauchy's quantile."""
-    mean, half_width = mean_and_interval([0.0, 2.0], level=0.95)
-    assert mean == 1
-    assert half_width == pytest.approx(math.tan(math.pi * 0.475))
-
-
-def test_a_higher_level_needs_a_wider_interval():
-    values = [1.0, 2.0, 4.0]
-    assert mean_and_interval(values, 0.99)[1] > mean_and_interval(values, 0.9)[1] > 0
-
-
-def test_one_seed_has_no_interval():
-    mean, half_width = mean_and_interval([3.0])
-    assert mean == 3
-    assert math.isnan(half_width)
