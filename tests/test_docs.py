@@ -88,5 +88,7 @@ def test_the_way_of_a_run_leads_through_files_that_are_there():
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands_are_those_there_are(page):
-    for command in re.findall(r"^(?:`)?fedcso ([\w-]+)", page.read_text(), re.M):
+    text = page.read_text()
+    blocks = "\n".join(re.findall(r"^```.*?^```", text, re.S | re.M))
+    for command in re.findall(r"^fedcso ([\w-]+)", blocks, re.M) + re.findall(r"`fedcso ([\w-]+)", text):
         assert command in COMMANDS, command
