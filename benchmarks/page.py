@@ -1,4 +1,4 @@
-"""`docs/performance.md`: what is known about speed, with the tables and plots of what was measured last."""
+"""Write `docs/performance.md` from the latest results of all benchmarks."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ PLOTS = DOCS / "performance"
 
 
 def write() -> Path:
-    """Make the page anew."""
+    """Write the page and its plots, and return the path of the page."""
     measured = kept()
     PLOTS.mkdir(parents=True, exist_ok=True)
     for name, draw in PICTURES.items():
@@ -38,7 +38,7 @@ def write() -> Path:
 
 
 def timings(rows: Sequence[dict[str, Any]], unit: str) -> str:
-    """A table of medians with their spread."""
+    """Return a table of medians with the fastest and slowest times."""
     lines = [f"| | median {unit} | fastest … slowest | times faster |", "| --- | ---: | ---: | ---: |"]
     for row in rows:
         spread = f"{_milliseconds(row['fastest'])} … {_milliseconds(row['slowest'])} ms"
@@ -51,20 +51,20 @@ def _milliseconds(seconds: float) -> str:
 
 
 def ratio(rows: Sequence[dict[str, Any]], ours: str, theirs: str) -> float:
-    """How many times faster one line of a table is than another."""
+    """Return how many times faster one row of a table is than another."""
     median = {row["name"]: row["median"] for row in rows}
     return float(median[theirs] / median[ours])
 
 
 MUCH = 0.1
-"""The share of the machine from which on others are worth mentioning."""
+"""Above this share, the use of the machine by other processes is mentioned."""
 
 
 def machine(result: dict[str, Any]) -> str:
-    """What some numbers were measured on, in a line."""
+    """Return one line that describes the machine and the conditions of a measurement."""
     found = result["machine"]
-    busy = f" Others used {found['busy']:.0%} of the machine." if found["busy"] > MUCH else ""
-    turns = " Quick: two turns." if found["quick"] else ""
+    busy = f" Other processes used {found['busy']:.0%} of the machine." if found["busy"] > MUCH else ""
+    turns = " Quick run with two turns." if found["quick"] else ""
     return (
         f"*{found['processor']}, {found['cores']} cores, torch {found['torch']}, Python {found['python']}; "
         f"{result['measured']}.{busy}{turns}*"
@@ -79,7 +79,7 @@ def _many_clients(result: dict[str, Any]) -> Figure:
         style = look(number).in_figure()
         time.plot([r["participants"] for r in rows], [r["seconds"] for r in rows], label=method, **style)
         memory.plot([r["clients"] for r in rows], [r["peak_bytes"] / 1e6 for r in rows], label=method, **style)
-    time.set(xlabel="participants", ylabel="seconds a round")
+    time.set(xlabel="participants", ylabel="seconds per round")
     memory.set(xlabel="clients", ylabel="peak memory, MB", xscale="log", ylim=(0, None))
     for axes in (time, memory):
         axes.grid(True, alpha=0.25, linewidth=0.6)
@@ -99,4 +99,4 @@ def _operators(result: dict[str, Any]) -> Figure:
 
 
 PICTURES: dict[str, Callable[[dict[str, Any]], Figure]] = {"many_clients": _many_clients, "operators": _operators}
-"""By benchmark, what is drawn of it."""
+"""Plots by benchmark."""
