@@ -1,1 +1,1 @@
-"""What a run leaves for people: tables, figures, the page, exported models."""
+"""Reports of runs: tables, figures, the HTML page, exported models, and statistics for decisions."""

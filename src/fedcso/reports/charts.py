@@ -1,4 +1,4 @@
-"""What the report page draws by itself: curves and clients as plain numbers, written into the page as JSON."""
+"""The data of the report page's interactive charts, as JSON."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,11 +18,11 @@ AXES: dict[str, Callable[[dict[str, Any]], float]] = {
     "megabytes": lambda row: (row["bytes_up"] + row["bytes_down"]) / 1e6,
     "seconds": lambda row: row["seconds"],
 }
-"""What curves can be drawn against."""
+"""The choices for the horizontal axis."""
 
 
 def charts(record: Record) -> dict[str, Any]:
-    """Everything the page draws."""
+    """Return the data of all charts."""
     names = list(dict.fromkeys(row["algorithm"] for row in record.rows))
     drawn = [_metric(record, metric) for metric in record.curves()]
     if record.ranked:
@@ -35,7 +35,7 @@ def charts(record: Record) -> dict[str, Any]:
 
 
 def _metric(record: Record, metric: Metric) -> dict[str, Any]:
-    """One metric against whatever the reader likes; `exported` are the models that stars mark."""
+    """Return the curves of one metric; `exported` are the models to mark with stars."""
     there = [row for row in record.rows if has(row, metric.name)]
     exported = {name: row for name, row in record.exported().items() if has(row, metric.name)}
     return {
@@ -74,7 +74,7 @@ def _precision_recall(rows: Rows) -> dict[str, Any]:
 
 
 def _at_clients(rows: Rows, metric: Metric) -> dict[str, Any]:
-    """Every client a place, every method a point there with its interval."""
+    """Return a point with an interval for every client and method."""
     places = list(dict.fromkeys(str(row["client"]) for row in rows))
     series = []
     for name, these in _by_algorithm(rows).items():
@@ -94,7 +94,7 @@ def _at_clients(rows: Rows, metric: Metric) -> dict[str, Any]:
 
 
 def _series(name: str, rows: Rows, metric: Metric, by: str, axes: dict[str, str]) -> dict[str, Any]:
-    """Mean and interval over seeds at every value of `by`, and where that is on each axis."""
+    """Return mean and interval over seeds for every value of `by`, with its position on each axis."""
     groups: dict[Any, list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault(row[by], []).append(row)
@@ -121,7 +121,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _estimate(values: Sequence[Any]) -> list[float | None]:
-    """[mean, half-width], each None where undefined."""
+    """Return [mean, half-width], with None where undefined."""
     numbers = [number for value in values if (number := _finite(value)) is not None]
     if not numbers:
         return [None, None]
@@ -133,5 +133,5 @@ def _finite(value: Any) -> float | None:
         number = float(value)
     except (TypeError, ValueError):
         return None
-    # Six digits are more than a screen shows; huge numbers may become infinite by being averaged.
+    # Six digits are enough for a screen; huge numbers may overflow when averaged.
     return float(f"{number:.6g}") if abs(number) < float("inf") else None

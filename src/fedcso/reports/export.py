@@ -1,4 +1,4 @@
-"""A trained network to take away: as ONNX, which other programs and languages run, and how to load it."""
+"""Export trained networks to ONNX, with an example of how to load them."""
 
 import logging
 import warnings
@@ -11,9 +11,9 @@ from fedcso.core.judge import Network
 
 
 def as_onnx(network: Network) -> bytes:
-    """The network as an ONNX file: `inputs` (any number of examples) to `scores`."""
+    """Return the network as an ONNX file that maps `inputs` (any number of examples) to `scores`."""
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-    with warnings.catch_warnings():  # torch's exporter warns of its own inner workings
+    with warnings.catch_warnings():  # torch's exporter warns about its internals
         warnings.simplefilter("ignore")
         try:
             program = torch.onnx.export(
@@ -25,7 +25,7 @@ def as_onnx(network: Network) -> bytes:
                 dynamo=True,
                 verbose=False,
             )
-        except Exception as error:  # whatever an unusual module makes the exporter raise
+        except Exception as error:  # unusual modules make the exporter raise all kinds of errors
             raise FedcsoError(f"the network can't be exported to ONNX: {str(error).splitlines()[0]}") from error
     assert program is not None
     onnx: bytes = program.model_proto.SerializeToString()
@@ -33,7 +33,7 @@ def as_onnx(network: Network) -> bytes:
 
 
 def loading_example(file: str, preparation: bool, models: Sequence[str] = ()) -> str:
-    """How to use an exported network, in a few lines, and which models were exported."""
+    """Return LOADING.md: example code that loads a model, and the list of exported models."""
     lines: Sequence[str] = (
         [
             "import onnxruntime",

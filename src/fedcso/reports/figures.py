@@ -1,4 +1,4 @@
-"""Figures to paste into a talk: curves with bands, readable in grey, as PNG and PDF."""
+"""Static figures of learning curves with confidence bands, as PNG and PDF."""
 
 import io
 import math
@@ -20,7 +20,7 @@ from fedcso.reports.recorded import Record, has
 def curve(
     axes: Axes, rows: Sequence[dict[str, Any]], metric: Metric, label: str, number: int, x: str = "round"
 ) -> None:
-    """Mean over seeds with its 95 % confidence band, against rounds."""
+    """Draw the mean over seeds with its 95 % confidence band against rounds."""
     by_round: dict[float, list[float]] = {}
     for row in rows:
         value = float(row[metric.name])
@@ -43,7 +43,7 @@ def curve(
 
 
 def curves(record: Record, title: str) -> Figure:
-    """Every metric in a panel of its own, every algorithm a curve on which a star marks its exported model."""
+    """Draw one panel per metric with one curve per algorithm; stars mark the exported models."""
     metrics, exported = record.curves(), record.exported()
     across = len(metrics) if len(metrics) <= 4 else 3
     down = math.ceil(len(metrics) / across)
@@ -69,13 +69,13 @@ def curves(record: Record, title: str) -> Figure:
 
 
 def mark(axes: Axes, place: float, value: float, colour: str, label: str | None = None) -> None:
-    """Draw a star: the model that is exported."""
+    """Draw a star for the exported model."""
     star: dict[str, Any] = {"marker": "*", "markersize": 11, "markeredgecolor": "white", "markeredgewidth": 0.8}
     axes.plot([place], [value], color=colour, linestyle="none", label=label, zorder=3, **star)
 
 
 def finish(axes: Axes, metric: Metric) -> None:
-    """Set labels, scale and a light grid; the more bands there are, the lighter they get."""
+    """Set labels, scale and a light grid; lighten the bands if there are many."""
     axes.set_xlabel("communication rounds")
     axes.set_ylabel(metric.title)
     if metric.log:
@@ -88,7 +88,7 @@ def finish(axes: Axes, metric: Metric) -> None:
 
 
 def add_legend(figure: Figure) -> None:
-    """Put one legend of all curves below the panels, where it covers none; the figure grows by its height."""
+    """Add one legend below the panels and enlarge the figure by its height."""
     curves = {
         label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
@@ -103,14 +103,14 @@ def add_legend(figure: Figure) -> None:
 
 
 def plain_numbers(axis: Axis) -> None:
-    """A logarithmic axis with 0.1, 0.2, 0.5, 1, … beside it instead of powers of ten."""
+    """Label a logarithmic axis with 0.1, 0.2, 0.5, 1, … instead of powers of ten."""
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
 
 
 def render(figure: Figure, kind: str) -> bytes:
-    """The figure as `png` or `pdf`, the same bytes every time."""
+    """Return the figure as reproducible `png` or `pdf` bytes."""
     buffer = io.BytesIO()
     stable: dict[str, Any] = {"pdf": {"CreationDate": None}, "png": {"Software": None}}[kind]
     with mpl.rc_context({"pdf.fonttype": 42, "svg.hashsalt": "fedcso"}):

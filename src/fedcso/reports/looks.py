@@ -1,4 +1,4 @@
-"""How the n-th method is drawn, in every figure and on the report page: its colour, its dashes and its marker."""
+"""Colours, dashes and markers of curves, for figures and the report page."""
 
 from typing import Any, NamedTuple
 
@@ -47,7 +47,7 @@ class Look(NamedTuple):
 
 def look(number: int) -> Look:
     """Return the look of the n-th curve, from 0."""
-    # Markers shift after every turn, so that dashes and marker together stay different for 64 curves.
+    # Markers are shifted after every cycle, so that the first 64 combinations of dashes and marker differ.
     return Look(
         COLOURS[number % len(COLOURS)],
         DASHES[number % len(DASHES)],

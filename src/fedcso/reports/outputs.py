@@ -1,4 +1,4 @@
-"""What a finished (or half-finished) run leaves in its folder for people and for other programs."""
+"""Write the results of a run to its folder: metrics, tables, figures, models and the report page."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ log = logging.getLogger("fedcso")
 
 
 def write_metrics(folder: RunFolder, found: Results, seeds: Sequence[int], task: Task, over: bool = False) -> None:
-    """metrics.csv and what belongs to it, as far as the runs have come; clients measure the model when it is `over`."""
+    """Write metrics.csv and related files with the results so far; evaluate at the clients if the run is `over`."""
     folder.write("metrics.csv", tables.as_csv(tables.metric_rows(found, seeds)))
     folder.write("metrics.json", declare(task).to_json())
     folder.write("random-iterate.csv", tables.as_csv(tables.random_rows(found, seeds)))
@@ -33,7 +33,7 @@ def write_metrics(folder: RunFolder, found: Results, seeds: Sequence[int], task:
 
 
 def write_all(folder: RunFolder, found: Results, seeds: Sequence[int], task: Task) -> list[dict[str, Any]]:
-    """Everything; returns the table of results."""
+    """Write all files and return the table of results."""
     write_metrics(folder, found, seeds, task, over=True)
     models = list(tables.runs(found, seeds))
     for name, model in MODELS.items():
@@ -52,11 +52,11 @@ MODELS: dict[str, Callable[[Trace], Tree]] = {
     "best": lambda trace: trace.best,
     "random": lambda trace: trace.output if trace.output_row else None,
 }
-"""By the name in its file, the models that a run keeps; None where it has none."""
+"""The models that a run keeps, by file name; None where a run has no such model."""
 
 
 def _export(folder: RunFolder, models: Sequence[tuple[str, int, Trace]], task: Task, test: Any) -> None:
-    """Every method's exported model (`fedcso.engines.choice`), for other programs, and how to load it."""
+    """Export the chosen model of every method (`fedcso.engines.choice`) to ONNX, with loading instructions."""
     if task.judge.network is None or test is None:
         return
     record = record_of(folder)
@@ -65,7 +65,7 @@ def _export(folder: RunFolder, models: Sequence[tuple[str, int, Trace]], task: T
     for name, row in record.exported().items():
         try:
             exported = as_onnx(task.judge.network(best[name, row["seed"]], test))
-        except FedcsoError as error:  # the results are worth more than the file
+        except FedcsoError as error:  # the other results must still be written
             log.warning("%s: %s", name, error)
             continue
         files.append(f"{name}.onnx")
@@ -78,13 +78,13 @@ def _export(folder: RunFolder, models: Sequence[tuple[str, int, Trace]], task: T
 
 
 def title_of(folder: RunFolder) -> str:
-    """What a run is about."""
+    """Return the title of a run."""
     clients = folder.environment()["data"].get("clients")
     return str(folder.config()["problem"]) + (f", {clients} clients" if clients else "")
 
 
 def write_report(folder: RunFolder, record: Record, title: str, rounds: int | None = None) -> list[dict[str, Any]]:
-    """Figures, tables and the page of a record; returns the table of results."""
+    """Write the figures, tables and page of a record; return the table of results."""
     table = tables.results(record, rounds)
     write_table(folder, table)
     seeds = len({row["seed"] for row in record.rows})
@@ -110,7 +110,7 @@ def write_report(folder: RunFolder, record: Record, title: str, rounds: int | No
 
 
 def _collapses(record: Record) -> list[str]:
-    """Runs that learnt something and lost it."""
+    """Return a sentence about each run that collapsed."""
     runs: dict[tuple[str, Any], list[Row]] = {}
     for row in record.rows:
         runs.setdefault((row["algorithm"], row["seed"]), []).append(row)
@@ -119,14 +119,14 @@ def _collapses(record: Record) -> list[str]:
 
 
 def write_table(folder: RunFolder, table: Sequence[dict[str, Any]]) -> None:
-    """table.csv, table.md and table.tex."""
+    """Write table.csv, table.md and table.tex."""
     folder.write("table.csv", tables.as_csv(tables.flat(table)))
     folder.write("table.md", tables.as_markdown(table))
     folder.write("table.tex", tables.as_latex(table))
 
 
 def _models(models: Sequence[tuple[str, int, Trace]], which: Callable[[Trace], Tree]) -> bytes:
-    """All runs' models in one file, named `algorithm/seed/leaf`."""
+    """Return the models of all runs as a safetensors file with names `algorithm/seed/leaf`."""
     tensors: dict[str, torch.Tensor] = {}
     for name, seed, trace in models:
         model = which(trace)

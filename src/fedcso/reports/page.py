@@ -1,4 +1,4 @@
-"""One self-contained page per run: curves to play with, tables, settings, environment; it loads nothing."""
+"""The self-contained HTML report of a run: interactive curves, tables, settings and environment."""
 
 import base64
 import json
@@ -26,7 +26,7 @@ def page(
     charts: Mapping[str, Any] = MappingProxyType({"charts": []}),
     models: Sequence[str] = (),
 ) -> str:
-    """The report as HTML; figures are (caption, PNG) and stand inside the page; `more` tables follow by heading.
+    """Return the report as HTML; figures are (caption, PNG) and are embedded; `more` maps headings to further tables.
 
     `charts` are drawn by the page itself, which then shows the figures only where scripts are not allowed. `models`
     say which models were exported.
@@ -46,11 +46,11 @@ def page(
 
 
 def _in_script(data: Any) -> Markup:
-    """JSON that can't end the element it stands in, whatever somebody called a method or a client."""
+    """Return JSON that is safe inside a script element, whatever names it contains."""
     return Markup(json.dumps(data, allow_nan=False).replace("<", "\\u003c"))
 
 
 def _cells(table: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Column heads and what stands below them."""
+    """Return the column names and the cells of a table."""
     columns = list(dict.fromkeys(key for row in table for key in row))
     return columns, [[cell(row.get(column, "")) for column in columns] for row in table]

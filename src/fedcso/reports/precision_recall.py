@@ -16,11 +16,11 @@ from fedcso.reports import figures
 PRECISION = Metric("precision", share=True)
 
 POINTS = 200
-"""A curve is kept at this many values of recall."""
+"""The number of recall values at which a curve is stored."""
 
 
 def rows(models: Sequence[tuple[str, int, Trace]], judge: Judge, test: Any) -> list[dict[str, Any]]:
-    """Return one row a point of every run's chosen model; none where there is nothing to rank."""
+    """Return one row per point of the curve of every run's chosen model; none if nothing can be ranked."""
     if judge.rank is None or test is None:
         return []
     result = []
@@ -31,7 +31,7 @@ def rows(models: Sequence[tuple[str, int, Trace]], judge: Judge, test: Any) -> l
         scores, labels = (part.double().cpu().numpy() for part in ranking)
         precision, recall, _ = precision_recall_curve(labels, scores)
         for wanted in np.linspace(0, 1, POINTS):
-            # The precision at the highest threshold that reaches this recall: steps, as average precision sums them.
+            # Precision at the highest threshold that reaches this recall: a step function, as in average precision.
             place = int(np.flatnonzero(recall >= wanted)[-1])
             about = {"algorithm": name, "seed": seed, "recall": float(wanted), PRECISION.name: float(precision[place])}
             result.append(about | {"prevalence": float(labels.mean())})
@@ -39,7 +39,7 @@ def rows(models: Sequence[tuple[str, int, Trace]], judge: Judge, test: Any) -> l
 
 
 def figure(rows: Sequence[dict[str, Any]]) -> Figure:
-    """Mean over seeds with bands, and the chance line."""
+    """Draw the mean over seeds with bands, and the chance level."""
     picture = Figure(figsize=(5.2, 4.2), layout="constrained")
     axes = picture.subplots()
     for number, name in enumerate(dict.fromkeys(row["algorithm"] for row in rows)):

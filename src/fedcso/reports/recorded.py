@@ -1,4 +1,4 @@
-"""What reports are made of: the results of a run, as they stand in its folder."""
+"""The recorded results of a run, from which reports are made."""
 
 import csv
 from collections.abc import Sequence
@@ -20,42 +20,42 @@ BOOKKEEPING = frozenset({"algorithm", "seed", "round", "step", "seconds", *Costs
 
 @dataclass(frozen=True)
 class Record:
-    """The evaluations of a run and what its metrics mean."""
+    """The evaluations of a run and the declarations of its metrics."""
 
     rows: Sequence[Row]
-    """One per evaluation: metrics.csv."""
+    """One row per evaluation (metrics.csv)."""
     declared: DeclaredMetrics = DeclaredMetrics()  # noqa: RUF009 - frozen
-    """The metrics in them: metrics.json. By default nothing is known of them but their names."""
+    """The declared metrics (metrics.json); by default only names are known."""
     random: Sequence[Row] = ()
-    """The iterate at a uniformly random step, one row per run: random-iterate.csv."""
+    """One row per run for the iterate at a uniformly random step (random-iterate.csv)."""
     clients: Sequence[Row] = ()
-    """One row per run and client: clients.csv."""
+    """One row per run and client (clients.csv)."""
     ranked: Sequence[Row] = ()
-    """The points of precision-recall curves: precision-recall.csv."""
+    """The points of precision-recall curves (precision-recall.csv)."""
 
     def metrics(self) -> list[Metric]:
-        """Return the metrics in the order in which they are shown."""
+        """Return the metrics in display order."""
         return self.declared.ordered(name for row in self.rows for name in row if name not in BOOKKEEPING)
 
     def curves(self) -> list[Metric]:
-        """Return the metrics worth a curve: those that have values; where there are none, the one that decides."""
+        """Return the metrics to draw as curves: those with values, or else the deciding one."""
         there = [metric for metric in self.metrics() if any(has(row, metric.name) for row in self.rows)]
         deciding = [metric for metric in there if metric.name == self.declared.deciding]
         return [metric for metric in there if metric.curve] or deciding
 
     def chance(self, metric: Metric) -> float | None:
-        """Return what a random model gets, where that is known."""
+        """Return the chance level of a metric, or None if it is not known."""
         if not isinstance(metric.chance, str):
             return metric.chance
         return next((float(row[metric.chance]) for row in self.rows if has(row, metric.chance)), None)
 
     def at_clients(self) -> Metric | None:
-        """Return the metric that is shown for each client, if clients have measured it."""
+        """Return the metric to show for each client, if it was measured there."""
         headline = self.declared.headline
         return self.declared[headline] if any(headline in row for row in self.clients) else None
 
     def iterates(self) -> dict[str, dict[str, list[Row]]]:
-        """Return by method its last, chosen (“best”) and random iterates: an evaluation of each for every seed."""
+        """Return, by method, the evaluations of the last, the chosen (“best”) and the random iterate of every seed."""
         last: dict[str, dict[Any, Row]] = {}
         for row in self.rows:
             last.setdefault(row["algorithm"], {})[row["seed"]] = row
@@ -70,11 +70,11 @@ class Record:
         }
 
     def exported(self) -> dict[str, Row]:
-        """Return by method the evaluation of the model that is exported."""
+        """Return, by method, the evaluation of the exported model."""
         return choose_exported(self.rows, self.declared)
 
     def statements(self) -> list[str]:
-        """Say for every method which model is exported, and why."""
+        """Return a sentence for each method on which model is exported and why."""
         deciding = self.declared.deciding
         why = "best" if self.declared.validated else "chosen without validation data: first seed, best"
         return [
@@ -85,15 +85,15 @@ class Record:
 
 
 def has(row: Row, metric: str) -> bool:
-    """True if a row has a value of a metric."""
+    """Return whether a row has a value of a metric."""
     return row.get(metric) not in (None, "")
 
 
 def record_of(folder: RunFolder) -> Record:
-    """Return what a run has left in its folder; raise if it has no results yet."""
+    """Read the results in a run folder; raise if there are none yet."""
     path = folder.path / "metrics.csv"
     if not path.is_file():
-        raise FedcsoError(f"{folder.path} has no results yet; go on with: fedcso resume {folder.path}")
+        raise FedcsoError(f"{folder.path} has no results yet; continue it with: fedcso resume {folder.path}")
     rows = table_in(path)
     if not rows or not {"algorithm", "seed", "round"} <= rows[0].keys():
         raise FedcsoError(f"{path} is not a table of metrics")
@@ -111,7 +111,7 @@ def declared_in(folder: RunFolder) -> DeclaredMetrics:
 
 
 def table_in(path: Path) -> list[Row]:
-    """The rows of a CSV file; none if it is not there."""
+    """Return the rows of a CSV file, or none if it does not exist."""
     if not path.is_file():
         return []
     with path.open(newline="") as file:

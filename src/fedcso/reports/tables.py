@@ -1,4 +1,4 @@
-"""Results as rows and tables: what stands in metrics.csv, clients.csv and table.{csv,md,tex}."""
+"""Results as rows and tables: metrics.csv, clients.csv and table.{csv,md,tex}."""
 
 import csv
 import io
@@ -22,11 +22,11 @@ COSTS = {
     "gradients": ("gradients",),
     "bytes sent": ("bytes_up", "bytes_down"),
 }
-"""What an iterate costs, and of which columns of an evaluation it is the sum."""
+"""Cost columns of tables, and the columns of an evaluation that each of them sums."""
 
 
 def runs(results: Results, seeds: Sequence[int]) -> Iterator[tuple[str, int, Trace]]:
-    """Every run: name, seed, trace. Units with several settings number them."""
+    """Yield the name, seed and trace of every run; settings of a unit are numbered if there are several."""
     for name, settings in results.items():
         for number, traces in enumerate(settings):
             label = name if len(settings) == 1 else f"{name}#{number}"
@@ -35,7 +35,7 @@ def runs(results: Results, seeds: Sequence[int]) -> Iterator[tuple[str, int, Tra
 
 
 def as_csv(rows: Sequence[dict[str, Any]]) -> str:
-    """Rows as CSV; floats with all their digits, missing values empty."""
+    """Format rows as CSV, with all digits of floats and empty cells for missing values."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
@@ -45,14 +45,14 @@ def as_csv(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def metric_rows(results: Results, seeds: Sequence[int]) -> list[dict[str, Any]]:
-    """One row per evaluation."""
+    """Return one row per evaluation."""
     return [
         {"algorithm": name, "seed": seed, **row} for name, seed, trace in runs(results, seeds) for row in trace.rows
     ]
 
 
 def random_rows(results: Results, seeds: Sequence[int]) -> list[Row]:
-    """One row per run that has met the iterate at its random step."""
+    """Return one row for the random iterate of every run that has one."""
     return [
         {"algorithm": name, "seed": seed, **trace.output_row}
         for name, seed, trace in runs(results, seeds)
@@ -63,7 +63,7 @@ def random_rows(results: Results, seeds: Sequence[int]) -> list[Row]:
 def client_rows(
     results: Results, seeds: Sequence[int], task: Task, model: Callable[[Trace], Tree] | None = None
 ) -> list[Row]:
-    """One row per run and client: how much data it has, how often it took part, how often it was dropped.
+    """Return one row per run and client: its data size, the rounds it took part in, and how often it was dropped.
 
     Where there are test data of each client, they measure a `model` of the run by them, also who does not train.
     """
@@ -85,7 +85,7 @@ def client_rows(
 
 
 def client_summary(record: Record) -> list[dict[str, Any]]:
-    """Return one row per client: its examples, and every method's most telling metric there, mean over seeds.
+    """Return one row per client: its number of examples, and the main metric of every method, mean over seeds.
 
     A client that draws from a distribution has no examples; if it has not measured anything either, it has no row.
     """
@@ -105,7 +105,7 @@ def client_summary(record: Record) -> list[dict[str, Any]]:
 
 
 def _defined(value: Any) -> float | str:
-    """A number, or in words that there is none."""
+    """Return the number, or “undefined” if it is not finite."""
     return float(value) if math.isfinite(float(value)) else "undefined"
 
 
@@ -124,7 +124,7 @@ class Estimate(NamedTuple):
 
 
 def results(record: Record, rounds: int | None = None) -> list[dict[str, Any]]:
-    """One row per algorithm and iterate (last, best, random): mean ± interval over seeds, and what it cost until then.
+    """Return one row per algorithm and iterate (last, best, random): mean ± interval over seeds, and the costs so far.
 
     A run that broke off, short of all `rounds`, counts with its last evaluation, and is counted as broken off.
     """
@@ -137,7 +137,7 @@ def results(record: Record, rounds: int | None = None) -> list[dict[str, Any]]:
 
 
 def summary(record: Record, rounds: int | None = None) -> list[dict[str, Any]]:
-    """One row per algorithm: its last iterate, as in `results`."""
+    """Return one row per algorithm for its last iterate, as in `results`."""
     return [
         {"algorithm": name, **_broken_off(record, iterates["last"], rounds), **_line(record, iterates["last"])}
         for name, iterates in record.iterates().items()
@@ -145,14 +145,14 @@ def summary(record: Record, rounds: int | None = None) -> list[dict[str, Any]]:
 
 
 def _broken_off(record: Record, last: Sequence[Row], rounds: int | None) -> dict[str, int]:
-    """How many seeds a method has, and how many of its runs broke off, if any."""
+    """Return the number of seeds, and of failed runs if there are any."""
     rounds = rounds or max(row["round"] for row in record.rows)
     broken = sum(row["round"] < rounds for row in last)
     return {"seeds": len(last)} | ({"broke off": broken} if broken else {})
 
 
 def _line(record: Record, evaluations: Sequence[Row]) -> dict[str, Any]:
-    """The metrics of one iterate of every seed, and what it cost on average until then, as far as it is known."""
+    """Return the metrics of one iterate over all seeds, and the mean costs up to it as far as they are known."""
     line: dict[str, Any] = {}
     for metric in record.metrics():
         values = [float(row[metric.name]) for row in evaluations if has(row, metric.name)]
@@ -167,14 +167,14 @@ def _line(record: Record, evaluations: Sequence[Row]) -> dict[str, Any]:
 
 
 def cell(value: Any) -> str:
-    """A value as it stands in a table for people."""
+    """Format a value for a table."""
     if isinstance(value, int):
         return f"{value:,}".replace(",", "\u202f")
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
 def as_markdown(table: Sequence[dict[str, Any]]) -> str:
-    """A table in Markdown."""
+    """Format a table as Markdown."""
     columns = list(dict.fromkeys(key for row in table for key in row))
     lines = [
         "| " + " | ".join(columns) + " |",
@@ -185,7 +185,7 @@ def as_markdown(table: Sequence[dict[str, Any]]) -> str:
 
 
 def as_latex(table: Sequence[dict[str, Any]]) -> str:
-    """A table for `booktabs`."""
+    """Format a table as LaTeX with `booktabs`."""
     columns = list(dict.fromkeys(key for row in table for key in row))
     symbols = {
         "ξ": r"$\xi$",
@@ -210,7 +210,7 @@ def as_latex(table: Sequence[dict[str, Any]]) -> str:
 
 
 def flat(table: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The table for machines: an estimate becomes two columns."""
+    """Return the table with two columns for each estimate: mean and half-width."""
     result = []
     for row in table:
         out: dict[str, Any] = {}
