@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from fedcso.core.task import Task
 from fedcso.engines import run
 from fedcso.federation import client, rounds
-from fedcso.federation.elsewhere import About, Elsewhere
-from fedcso.federation.exchange import Arrival
+from fedcso.federation.remote_problem import SiteInfo, RemoteProblem
+from fedcso.federation.exchange import Response
 from fedcso.federation.options import Federation
-from fedcso.federation.order import Order
+from fedcso.federation.request import Order
 from fedcso.federation.rounds import Connection
 from fedcso.federation.server import over_sites
 from fedcso.federation.wire import pack, size, unpack
@@ -40,13 +40,13 @@ class Sites:
         """A run of the configuration's only method over the sites."""
         monkeypatch.setattr(rounds, "exchange", self.exchange)
         federation = Federation(sites=",".join(self.names), min_sites=1, **self.options)
-        about = [About(self.task.problem.size(data)) for data in self.task.clients]
+        about = [SiteInfo(self.task.problem.size(data)) for data in self.task.clients]
         nodes = {n: n for n in range(len(self.names)) if n not in self.absent}
         roster = SimpleNamespace(nodes=nodes, names=self.names, about=about, wait=lambda *a: None)
         journal = SimpleNamespace(record=self.rows.extend)
         order = Order(self.config, self.names, run="run", algorithm=self.name)
         engine = over_sites(Connection(None, federation, roster, journal), order)
-        task = Task(Elsewhere(self.task.problem), about)
+        task = Task(RemoteProblem(self.task.problem), about)
         return run(self.algorithm, task, self.plan, seed, engine=engine, codec=self.codec, **options)
 
     def simulated(self, seed=0, **options):
@@ -67,4 +67,4 @@ class Sites:
         if how := self.tampered.get((node, order.round)):
             words, tree = unpack(reply)
             reply = pack(*how(words, tree))
-        return Arrival(reply, "", 1.0, size(content), size(reply))
+        return Response(reply, "", 1.0, size(content), size(reply))

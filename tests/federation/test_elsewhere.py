@@ -9,13 +9,13 @@ from fedcso.core.evaluation import evaluate
 from fedcso.core.streams import stream
 from fedcso.core.task import Task
 from fedcso.engines.loop import declare
-from fedcso.federation.elsewhere import About, Answer, Elsewhere, Survey, judge_elsewhere
+from fedcso.federation.remote_problem import SiteInfo, Answer, RemoteProblem, Survey, remote_judge
 from fedcso.problems import PROBLEMS
 
 pytest.importorskip("flwr", reason="needs Flower, the extra `flower`")
 
 from fedcso.federation import client
-from fedcso.federation.order import Order
+from fedcso.federation.request import Order
 from fedcso.federation.site import Site
 
 TASK = PROBLEMS["classification"](clients=2)
@@ -31,9 +31,9 @@ def coordinated(answers):
         return answers
 
     survey = Survey(ask)
-    judge = judge_elsewhere(TASK.judge, TASK.clients[0])
-    sites = [About(1, True, True, True) for _ in answers]
-    task = Task(Elsewhere(TASK.problem), sites, survey.on_test, survey.on_validation, judge)
+    judge = remote_judge(TASK.judge, TASK.clients[0])
+    sites = [SiteInfo(1, True, True, True) for _ in answers]
+    task = Task(RemoteProblem(TASK.problem), sites, survey.on_test, survey.on_validation, judge)
     return task, asked
 
 

@@ -23,10 +23,10 @@ from fedcso.core.tree import named_leaves
 from fedcso.engines.job import Job
 from fedcso.engines.server import open_round
 from fedcso.federation.acceptance import Expected, accepted
-from fedcso.federation.elsewhere import judge_elsewhere
-from fedcso.federation.exchange import Arrival
+from fedcso.federation.remote_problem import remote_judge
+from fedcso.federation.exchange import Response
 from fedcso.federation.memory import Memory
-from fedcso.federation.order import Order
+from fedcso.federation.request import Order
 from fedcso.federation.privacy import epsilon
 from fedcso.federation.wire import Unreadable, pack, size, unpack
 from fedcso.problems import PROBLEMS
@@ -83,7 +83,7 @@ def test_a_message_of_another_kind_is_unreadable_and_nothing_worse(tree):
 
 def answer(shared, **words):
     said = {"costs": Costs().as_dict(), "train_loss": 1.0, "seconds": 0.5} | words
-    return Arrival(pack(said, {"shared": shared}), "", 1.0, 10, 10)
+    return Response(pack(said, {"shared": shared}), "", 1.0, 10, 10)
 
 
 def both(value, length=4, dtype=torch.float32):
@@ -106,10 +106,10 @@ def judged(*arrivals, before=BEFORE, outlier=1000.0):
         (answer({"x": torch.zeros(4)}), "other shapes"),
         (answer(both(1.0) | {"z": torch.zeros(1)}), "other shapes"),
         (answer(both(1e9)), "times as long"),
-        (answer(both(1.0), costs=None), "lacks something"),
+        (answer(both(1.0), costs=None), "is incomplete"),
         (answer(both(1.0), refused="it raised KeyError"), "it raised KeyError"),
-        (Arrival(None, "its connection was lost", 46.0, 10, 0), "connection was lost"),
-        (Arrival(RecordDict(), "", 1.0, 10, 0), "can't be read"),
+        (Response(None, "its connection was lost", 46.0, 10, 0), "connection was lost"),
+        (Response(RecordDict(), "", 1.0, 10, 0), "can't be read"),
     ],
 )
 def test_what_may_not_count_does_not_and_the_others_do(bad, reason):
@@ -175,6 +175,6 @@ def test_the_coordinators_process_ends_when_no_one_listens_at_the_superlinks_por
 
 def test_the_coordinator_delivers_the_network_though_it_has_no_data():
     task = PROBLEMS["auprc"](data="digits", clients=3)
-    judge = judge_elsewhere(task.judge, task.clients[0])
+    judge = remote_judge(task.judge, task.clients[0])
     assert judge.network is not None
     assert as_onnx(judge.network(task.problem.init(stream(0, 0, 0)), None))

@@ -132,9 +132,9 @@ def test_what_the_server_knows_it_counts_itself(lie, tmp_path, monkeypatch):
         (saying(seconds=-1.0), "seconds"),
         (saying(seconds=1e9), "seconds"),
         (saying(seconds="soon"), "seconds"),
-        (saying(costs=[]), "lacks something"),
-        (lambda words, tree: ({}, tree), "lacks something"),
-        (lambda words, tree: (words, {"output": tree["shared"]["x"]}), "lacks something"),
+        (saying(costs=[]), "is incomplete"),
+        (lambda words, tree: ({}, tree), "is incomplete"),
+        (lambda words, tree: (words, {"output": tree["shared"]["x"]}), "is incomplete"),
     ],
 )
 def test_an_impossible_answer_does_not_count(tamper, reason, tmp_path, monkeypatch):

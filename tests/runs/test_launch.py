@@ -77,7 +77,7 @@ def test_a_killed_rank_ends_the_job_which_goes_on_with_another_number(tmp_path, 
     os.kill(ranks_of(process)[victim], number)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == BROKE_OFF, said
-    assert re.search(rf"rank {victim} of 3 was killed by SIGKILL.*To continue: fedcso resume \S*{folder.name}", said), said
+    assert re.search(rf"rank {victim} of 3 was killed by SIGKILL.*resume \S*{folder.name}", said), said
     assert "Traceback" not in said
     process = start(tmp_path, "resume", folder, "--ranks", 2)
     said, _ = process.communicate(timeout=60)

@@ -1,6 +1,7 @@
-"""What travels: `shared` becomes messages, and messages become `shared`, by a codec that every engine applies.
+"""The interface of a codec: how `shared` is written into messages and read from them.
 
-The bytes that are counted are those of the messages. Ways to send less are in `fedcso.codecs`.
+Every engine applies the codec, and the bytes that are counted are those of its messages. Codecs that send less than
+everything are in `fedcso.codecs`.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,21 +14,21 @@ from fedcso.core.plan import Plan
 from fedcso.core.tree import Tree
 
 Message = Tree
-"""What really travels: a pytree of tensors."""
+"""What is sent: a pytree of tensors."""
 
 Memory = dict[str, Tree]
-"""What a client or the server remembers of earlier messages; empty if nothing."""
+"""What a client or the server remembers of earlier messages; may be empty."""
 
 KEPT = "codec"
-"""The key in the server's `kept` that holds the codec's memory; the method never sees it."""
+"""The key in the server's `kept` under which the codec's memory is stored; methods never see it."""
 
 
 class MissingMemory(FedcsoError):
-    """A message counts on a memory that the client does not have."""
+    """A message can't be read without a memory that the client does not have."""
 
 
 class Round(NamedTuple):
-    """What the server and all clients know of a round without being told."""
+    """What the server and all clients know about a round without any message."""
 
     number: int
     plan: Plan
@@ -40,95 +41,95 @@ class Round(NamedTuple):
 
     @property
     def steps_before(self) -> range:
-        """The steps t of the round before."""
+        """The steps t of the previous round."""
         return self.plan.steps(self.number - 1)
 
 
 class Broadcast(NamedTuple):
-    """The server's messages at the start of a round, and what it remembers of them if the round counts."""
+    """The server's messages at the start of a round, and its new memory if the round succeeds."""
 
     to_new: Message
     """For clients without a memory."""
     to_known: Message
-    """For clients with a memory; it may lack what they can make of that."""
+    """For clients with a memory; it may leave out what they can compute from it."""
     memory: Memory
 
 
 class Messages(Protocol):
-    """What the clients of a round sent, wherever it is: in a list, stacked along an axis, spread over processes.
+    """The messages of a round's clients, wherever they are: in a list, stacked along an axis, spread over processes.
 
-    Engines implement it, so that a codec can say how messages are combined without knowing where they are.
+    Each engine implements it, so that a codec can combine messages without knowing where they are.
     """
 
     def mean(self, read: Callable[[Message], Tree]) -> Tree:
-        """Return the mean of what is read from every message, weighted as the plan says."""
+        """Return the mean over clients of `read(message)`, weighted as the plan says."""
 
 
 @dataclass(frozen=True)
 class Codec:
-    """How `shared` travels; a frozen dataclass with the five moments of a message's way, here the identity.
+    """How `shared` travels: a frozen dataclass whose methods are the five stages of a message. This one sends everything.
 
         server    broadcast       = broadcast(server.shared, memory, round)
-        client    shared, memory  = receive(message, memory, round)    then the method's local steps
+        client    shared, memory  = receive(message, memory, round)    followed by the method's local steps
         client    message, memory = reply(shared, memory, round)
-        server    part            = read(message)                      what a single message says
-        server    shared          = combine(messages, before, round)   what the method then aggregates
+        server    part            = read(message)                      the content of a single message
+        server    shared          = combine(messages, before, round)   passed to the method's aggregate
 
-    Whatever an end needs of earlier messages it puts into its memory. The server's is kept with its state, under a
-    key of its own; a client's beside its local state, for as long as that lasts (and see `durable`). Like a method, a
-    codec is elementwise arithmetic on pytrees, so that the same lines serve one client or many along leading axes.
+    Both sides may keep a memory of earlier messages. The server's is stored in its `kept`, a client's beside its local
+    state and for as long (see also `durable`). Like a method, a codec is written as elementwise arithmetic on pytrees,
+    so that the same code runs for one client and for many stacked along leading axes.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()
-    """The names of what a method must share to be sent in this way."""
+    """The keys of `shared` that the codec requires of a method."""
 
     durable: ClassVar[bool] = True
-    """False if the memory is of use only in the next round; a client that misses it counts as new."""
+    """False if a memory is valid for the next round only; a client that misses that round counts as new."""
 
     stacks: ClassVar[bool] = True
-    """False if it can't work on many clients along leading axes at once."""
+    """False if it can't process many clients stacked along leading axes."""
 
     def broadcast(self, shared: dict[str, Tree], memory: Memory, round: Round) -> Broadcast:
-        """Return what the server sends at the start of a round."""
+        """Return the server's messages at the start of a round."""
         return Broadcast(shared, shared, {})
 
     def receive(self, message: Message, memory: Memory | None, round: Round) -> tuple[dict[str, Tree], Memory]:
-        """Return what a client takes from the server's message, and its new memory.
+        """Return the `shared` that a client reads from the server's message, and its new memory.
 
-        Raise `MissingMemory` if the message counts on a memory and there is none.
+        Raise `MissingMemory` if the message can't be read without a memory and there is none.
         """
         return message, {}
 
     def reply(self, shared: dict[str, Tree], memory: Memory, round: Round) -> tuple[Message, Memory]:
-        """Return what a client sends after its local steps, and its new memory."""
+        """Return a client's message after its local steps, and its new memory."""
         return shared, {}
 
     def read(self, message: Message) -> dict[str, Tree]:
-        """Return what a single client's message says, as far as it says it."""
+        """Return the content of a single client's message, which may lack some keys of `shared`."""
         part: dict[str, Tree] = message
         return part
 
     def combine(self, messages: Messages, before: dict[str, Tree], round: Round) -> dict[str, Tree]:
-        """Return all clients' messages as one `shared`, given the server's of the round."""
+        """Return the mean of all clients' messages as one `shared`; `before` is what the server had sent."""
         combined: dict[str, Tree] = messages.mean(self.read)
         return combined
 
     def check(self, algorithm: Algorithm, shared: Mapping[str, Tree]) -> None:
-        """Raise `FedcsoError` if what a method shares can't travel in this way."""
+        """Raise `FedcsoError` if the codec can't send what a method shares."""
         if missing := self.needs - shared.keys():
             raise FedcsoError(
-                f"{type(algorithm).__name__} does not share {', '.join(sorted(missing))}, which {type(self).__name__} "
-                f"is made for; it shares {', '.join(shared)}"
+                f"the codec {type(self).__name__} can't be used with {type(algorithm).__name__}, which does not share "
+                f"{', '.join(sorted(missing))}: choose a method that does, or send everything (full)"
             )
 
     def remembers(self, last: int, round: int) -> bool:
-        """Return whether the memory of a client that took part in round `last` (−1: in none) is of use in this one."""
+        """Return whether the memory of a client that last took part in round `last` (−1 for never) is still valid."""
         return last >= 0 and (self.durable or last == round - 1)
 
 
 @dataclass(frozen=True)
 class Full(Codec):
-    """Everything travels as it is."""
+    """Send everything, unchanged."""
 
 
 full = Full()

@@ -3,9 +3,9 @@
     S_f, S_g    smoothness of f_ξ and g_η           E‖∇f(y) − ∇f(y')‖ ≤ S_f ‖y − y'‖, the same for g
     L_f, L_g    sizes of their gradients            E‖∇f‖² ≤ L_f²,   E‖∇g‖² ≤ L_g²
     σ_g         noise of the inner samples          E_{η|ξ} ‖g_η(x, ξ) − E g_η(x, ξ)‖² ≤ σ_g²
-    gap         how far down it is                  F(x_0) − F*
+    gap         distance to the optimum             F(x_0) − F*
 
-They follow for F:   S_F = S_g L_f + S_f L_g²,   Var ∇F̂ ≤ L_f² L_g²,   ‖E∇F̂ − ∇F‖² ≤ L_g² S_f² σ_g² / m.
+For F they imply:   S_F = S_g L_f + S_f L_g²,   Var ∇F̂ ≤ L_f² L_g²,   ‖E∇F̂ − ∇F‖² ≤ L_g² S_f² σ_g² / m.
 """
 
 from dataclasses import dataclass, fields
@@ -15,7 +15,7 @@ from fedcso.core.errors import is_number, require, require_positive
 
 @dataclass(frozen=True)
 class Constants:
-    """What the theorems need to know of a problem."""
+    """The constants of a problem that the theorems depend on."""
 
     outer_smoothness: float
     """S_f."""
@@ -34,8 +34,8 @@ class Constants:
         for name in ("outer_slope", "inner_slope", "gap"):
             require_positive(name, getattr(self, name))
         for name in ("outer_smoothness", "inner_smoothness", "inner_noise"):
-            require(name, getattr(self, name), lambda v: is_number(v) and 0 <= v < float("inf"), "at least 0, finite")
-        require("smoothness", self.smoothness, lambda v: v > 0, "above 0: f or g must be curved (S_f or S_g)")
+            require(name, getattr(self, name), lambda v: is_number(v) and 0 <= v < float("inf"), "a finite number, at least 0")
+        require("smoothness", self.smoothness, lambda v: v > 0, "above 0: f or g must be curved (S_f or S_g above 0)")
 
     @property
     def smoothness(self) -> float:
@@ -44,16 +44,16 @@ class Constants:
 
     @property
     def variance(self) -> float:
-        """L_f² L_g², which bounds the variance of ∇F̂, ‖∇F̂‖² in expectation, and how clients differ."""
+        """L_f² L_g², a bound on the variance of ∇F̂, on E‖∇F̂‖², and on the difference between clients."""
         return (self.outer_slope * self.inner_slope) ** 2
 
     @property
     def bias(self) -> float:
-        """L_g² S_f² σ_g²: divided by m it bounds the squared bias of ∇F̂."""
+        """L_g² S_f² σ_g²; divided by m, a bound on the squared bias of ∇F̂."""
         return (self.inner_slope * self.outer_smoothness * self.inner_noise) ** 2
 
 
 SYMBOLS = dict(
     zip((field.name for field in fields(Constants)), ("S_f", "L_f", "S_g", "L_g", "σ_g", "gap"), strict=True)
 )
-"""What the constants are called in the paper."""
+"""The paper's symbols of the constants."""

@@ -1,4 +1,4 @@
-"""What a run costs, counted where it happens."""
+"""Counts of what a run costs: samples, gradients, rounds, bytes."""
 
 from dataclasses import dataclass
 from operator import add
@@ -9,11 +9,11 @@ class Costs:
     """Counts that add up over steps, clients and rounds."""
 
     outer_samples: int = 0
-    """Samples of ξ drawn, by all clients together."""
+    """Samples of ξ drawn by all clients."""
     inner_samples: int = 0
-    """Samples of η drawn, by all clients together."""
+    """Samples of η drawn by all clients."""
     gradients: int = 0
-    """Evaluations of ∇F̂(x; ξ, B), one per ξ and point: Acc-FCSG-M needs two per drawn ξ."""
+    """Evaluations of ∇F̂(x; ξ, B), one per ξ and point; Acc-FCSG-M needs two per sampled ξ."""
     rounds: int = 0
     """Communication rounds."""
     bytes_up: int = 0
@@ -28,5 +28,5 @@ class Costs:
         return Costs(*(count * times for count in vars(self).values()))
 
     def as_dict(self) -> dict[str, int]:
-        """The counts by name."""
+        """Return the counts by name."""
         return dict(vars(self))

@@ -1,6 +1,6 @@
-"""How ∇F is estimated from samples: what is drawn, and one loss for each ξ whose gradient is taken.
+"""The interface of a gradient estimator: which samples it draws, and the loss of each ξ whose gradient is taken.
 
-The estimators themselves are in `fedcso.estimators`; the paper's own, equation (4), is `plain` there.
+The estimators are in `fedcso.estimators`; that of the paper, equation (4), is `fedcso.estimators.plain`.
 """
 
 from collections.abc import Callable
@@ -15,53 +15,52 @@ from fedcso.core.tree import Tree, leaves, map_leaves
 
 
 def sample(problem: Problem, data: Any, rng: torch.Generator, steps: int, b: int, m: int) -> Batch:
-    """Samples for `steps` local steps of b outer and, for each of these, m inner samples."""
+    """Draw the samples of `steps` local steps: b outer samples each, and m inner samples for each of those."""
     xi = problem.sample_outer(data, rng, (steps, b))
     return Batch(xi, problem.sample_inner(data, rng, xi, m))
 
 
 class Drawn(NamedTuple):
-    """Samples for several local steps (the leading axis of all leaves), and how many there are."""
+    """The samples of several local steps (the leading axis of all leaves), and what they cost."""
 
     batch: Batch
     costs: Costs
 
 
 def draw_fixed_size(problem: Problem, data: Any, rng: torch.Generator, steps: int, b: int, m: int) -> Drawn:
-    """The same number m of inner samples for every ξ."""
+    """Draw the same number m of inner samples for every ξ."""
     batch = sample(problem, data, rng, steps, b, m)
     return Drawn(batch, Costs(outer_samples=steps * b, inner_samples=steps * problem.inner_samples(b, m)))
 
 
-def _any_size(inner_batch: int) -> None:
+def _accept_any(inner_batch: int) -> None:
     pass
 
 
 @dataclass(frozen=True)
 class Estimator:
-    """How ∇F is estimated from samples; a function alone makes one: `@Estimator`.
+    """How ∇F is estimated from samples. Decorate a function with `@Estimator` to make one.
 
-    - `losses(problem, x, batch)`: one loss for each ξ, whose mean estimates F and the gradient of whose
-      mean estimates ∇F. Any algorithm can use any estimator, and variance reduction stays right: ONE
-      batch, evaluated at TWO points.
-    - `draw(problem, data, rng, steps, b, m)`: what is drawn for it, and what that costs. All randomness
-      is drawn here, from the client's own stream, and becomes part of the batch; so all engines agree.
-    - `check(m)` refuses inner batch sizes that it can't be made of.
+    - `losses(problem, x, batch)` returns one loss for each ξ; their mean estimates F, and its gradient ∇F. Any
+      algorithm can use any estimator, variance reduction included, because one batch can be evaluated at two points.
+    - `draw(problem, data, rng, steps, b, m)` draws the samples and counts them. All randomness is drawn here, from the
+      client's stream, and becomes part of the batch, so all engines agree.
+    - `check(m)` raises `InvalidValue` for inner batch sizes that the estimator can't use.
     """
 
     losses: Callable[[Problem, Tree, Batch], torch.Tensor]
     draw: Callable[[Problem, Any, torch.Generator, int, int, int], Drawn] = draw_fixed_size
-    check: Callable[[int], None] = _any_size
+    check: Callable[[int], None] = _accept_any
     is_plain: bool = False
-    """True for F̂ of equation (4) itself: a problem's closed form, broadcasting and tracking apply to it alone."""
+    """True for F̂ of equation (4); only then can a problem's closed form, broadcasting and tracking be used."""
 
     def __call__(self, problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
-        """The losses."""
+        """Return the losses."""
         return self.losses(problem, x, batch)
 
 
-def blocks(batch: Batch, size: int) -> Batch:
-    """The inner samples of each ξ cut into blocks of that size, each block with a copy of its ξ, in order."""
+def split_into_blocks(batch: Batch, size: int) -> Batch:
+    """Split the inner samples of each ξ into blocks of that size; each block gets a copy of its ξ, in order."""
     b = leaves(batch.xi)[0].shape[0]
     inner = leaves(batch.eta)
     count = inner[0].shape[1] // size if inner else 1

@@ -1,4 +1,4 @@
-"""Real sites over Flower: the same problems and methods where the data can't come to one machine.
+"""Train over real sites with Flower: the same problems and methods, with data that stay at the sites.
 
 The coordinator's part is a ServerApp (`server`), a site's part a ClientApp (`client`). `shared` travels as one
 ArrayRecord; `local` stays at the site, in a folder of its own (`memory`). Needs the extra: pip install
@@ -11,6 +11,6 @@ from fedcso.core.errors import FedcsoError
 
 
 def require_flower() -> None:
-    """Say how to install what is missing."""
+    """Raise if Flower is not installed."""
     if importlib.util.find_spec("flwr") is None:
-        raise FedcsoError("federations of real sites need Flower: pip install 'fedcso[flower]'")
+        raise FedcsoError("Flower is not installed, which real sites need: pip install 'fedcso[flower]'")

@@ -1,4 +1,4 @@
-"""Which answers may count: readable, of the right shapes, finite, and not beyond all measure.
+"""Decide which answers are used: readable, with the right shapes, finite, and not outliers.
 
 What the server knows itself (rounds, bytes, who took part) is never taken from an answer. What only a site can know
 (samples, gradients, losses, seconds) must be possible.
@@ -16,7 +16,7 @@ from fedcso.core.tree import Tree, is_finite, named_leaves, nbytes
 from fedcso.engines.client import Reply
 from fedcso.engines.server import Opened
 from fedcso.federation.aggregation import update_norm
-from fedcso.federation.exchange import Arrival
+from fedcso.federation.exchange import Response
 from fedcso.federation.wire import Unreadable, unpack
 
 Signature = tuple[Any, ...]
@@ -25,20 +25,20 @@ REPORTED = ("outer_samples", "inner_samples", "gradients")
 """The counts that a site reports."""
 
 AT_MOST = 8
-"""Times Σ_t b·m that a count may be: multilevel estimators draw more than b, some methods look at a batch twice."""
+"""The largest count as a multiple of Σ_t b·m: multilevel estimators draw more, and some methods use a batch twice."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What an answer to a round's order must be like."""
+    """The requirements for an answer."""
 
     opened: Opened
     output: bool
-    """Whether the model after the output step was asked for."""
+    """Whether the model after the output step was requested."""
     outlier: float
-    """How many times longer than the median site's an update may be; 0 for any."""
+    """The largest norm of an update as a multiple of the median site's; 0 for no limit."""
     seconds: float
-    """How long an answer was waited for."""
+    """The longest possible duration of a round."""
 
     @property
     def most(self) -> int:
@@ -48,9 +48,9 @@ class Expected:
 
 
 def accepted(
-    arrivals: Mapping[int, Arrival], expected: Expected
+    arrivals: Mapping[int, Response], expected: Expected
 ) -> tuple[dict[int, Reply], dict[int, dict[str, Any]], dict[int, str]]:
-    """By client, ascending: the answers that count, what sites said beside them, and why the others don't count."""
+    """Return, by client: the accepted answers, what sites said besides, and the reasons for rejecting the others."""
     replies: dict[int, Reply] = {}
     said: dict[int, dict[str, Any]] = {}
     faults: dict[int, str] = {}
@@ -78,25 +78,25 @@ def _reply(said: dict[str, Any], tree: Tree, expected: Expected) -> Reply:
         counts = {name: said["costs"][name] for name in REPORTED}
         loss, seconds = said["train_loss"], said["seconds"]
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise Unreadable(f"its answer lacks something ({type(error).__name__})") from error
+        raise Unreadable(f"its answer is incomplete ({type(error).__name__})") from error
     if (output is not None) != expected.output:
-        raise Unreadable("its answer lacks the model of the output step, or has one that was not asked for")
+        raise Unreadable("its answer lacks the model of the output step, or has one that was not requested")
     if not all(type(count) is int and 0 <= count <= expected.most for count in counts.values()):
         raise Unreadable("its counts of samples and gradients are impossible")
     if not (is_number(loss) and math.isfinite(loss)):
         raise Unreadable("its training loss is not a finite number")
     if not (is_number(seconds) and 0 <= seconds <= expected.seconds):
-        raise Unreadable("the seconds it says it took are impossible")
+        raise Unreadable("the duration it reports is impossible")
     return Reply(message, {}, {}, Costs(**counts, bytes_up=nbytes(message)), float(loss), output)
 
 
 def signature(tree: Tree) -> Signature:
-    """Paths, shapes and types of all leaves."""
+    """Return paths, shapes and types of all leaves."""
     return tuple((path, tuple(leaf.shape), str(leaf.dtype)) for path, leaf in named_leaves(tree))
 
 
 def _of_wrong_shape(replies: Mapping[int, Reply], expected: Expected) -> dict[int, str]:
-    """Messages unlike the one asked for; what the server has nothing of yet (an empty part) must be as most have it."""
+    """Reject messages with unexpected shapes; parts still empty at the server must be as most sites have them."""
     asked = {name: signature(part) for name, part in expected.opened.example.items()}
     shapes = {
         client: {name: signature(part) for name, part in reply.message.items()} for client, reply in replies.items()
@@ -107,14 +107,14 @@ def _of_wrong_shape(replies: Mapping[int, Reply], expected: Expected) -> dict[in
     output = {client: signature(reply.output) for client, reply in replies.items() if reply.output is not None}
     x = signature(expected.opened.start["x"])
     return {
-        client: "its update has other shapes than what was asked for"
+        client: "its update has other shapes than requested"
         for client, shape in shapes.items()
         if shape != asked or output.get(client, x) != x
     }
 
 
 def _not_finite(replies: Mapping[int, Reply], expected: Expected) -> dict[int, str]:
-    """Updates and models that hold an infinity or a NaN."""
+    """Reject updates and models that contain infinities or NaN."""
     read = expected.opened.job.codec.read
     return {
         client: "its update is not finite"
@@ -124,7 +124,7 @@ def _not_finite(replies: Mapping[int, Reply], expected: Expected) -> dict[int, s
 
 
 def _too_large(replies: Mapping[int, Reply], expected: Expected) -> dict[int, str]:
-    """Updates many times longer than that of the (lower) median site."""
+    """Reject updates whose norm is many times that of the (lower) median site."""
     opened, outlier = expected.opened, expected.outlier
     lengths = {
         client: update_norm(opened.start, opened.job.codec.read(reply.message)) for client, reply in replies.items()

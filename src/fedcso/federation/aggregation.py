@@ -1,4 +1,4 @@
-"""What sites send, made into one: the mean of the paper, or combinations that a few bad sites can't spoil.
+"""Combine the sites' updates: the mean, or robust alternatives that tolerate a few bad sites.
 
 With Δ_n = (what site n sent) − (what it was sent), over all shared quantities together:
 
@@ -28,12 +28,12 @@ def _mean(sent: Sequence[Tree], weights: Sequence[float], trim: float) -> Tree:
 
 
 def _median(sent: Sequence[Tree], weights: Sequence[float], trim: float) -> Tree:
-    """The mean of the two middle values where their number is even."""
+    """Return the median; the mean of the two middle values if their number is even."""
     return _trimmed_mean(sent, weights, trim=(len(sent) - 1) // 2 / len(sent))
 
 
 def _trimmed_mean(sent: Sequence[Tree], weights: Sequence[float], trim: float) -> Tree:
-    """Sites count alike: robustness against any few of them leaves no room for weights."""
+    """Return the trimmed mean; sites have equal weights, since any few of them may be bad."""
     cut = int(trim * len(sent) + 1e-9)
 
     def combined(*parts: torch.Tensor) -> torch.Tensor:
@@ -44,24 +44,24 @@ def _trimmed_mean(sent: Sequence[Tree], weights: Sequence[float], trim: float) -
 
 
 AGGREGATES: dict[str, Rule] = {"mean": _mean, "median": _median, "trimmed_mean": _trimmed_mean}
-"""By name."""
+"""Robust combinations by name."""
 
 
 @dataclass(frozen=True)
 class Aggregation:
-    """Clip, combine, add noise; by default just the mean."""
+    """Clip, combine and add noise; by default only the mean."""
 
     aggregate: str = "mean"
     trim: float = 0.2
     clip_update: float = 0.0
-    """C, 0 for no clipping."""
+    """C, the largest norm of an update; 0 for no clipping."""
     noise: float = 0.0
     """z, the noise in units of what clipping lets one site contribute."""
 
     def __call__(
         self, before: dict[str, Tree], sent: Sequence[dict[str, Tree]], weights: Sequence[float]
     ) -> dict[str, Tree]:
-        """The server's combination (`fedcso.engines.server.Combine`)."""
+        """Return the function that combines messages (`fedcso.engines.server.Combine`)."""
         if self.clip_update:
             sent = [clipped(before, one, self.clip_update) for one in sent]
         combined: dict[str, Tree] = AGGREGATES[self.aggregate](sent, weights, self.trim)
@@ -71,12 +71,12 @@ class Aggregation:
 
 
 def update_norm(before: Tree, sent: Tree) -> float:
-    """‖Δ‖ in float64; what the server had nothing of yet counts from zero."""
+    """Return ‖Δ‖ in float64; parts that are still empty at the server count from zero."""
     return float(sum(float(part.square().sum()) for part in _changes(before, sent)) ** 0.5)
 
 
 def clipped(before: Tree, sent: Tree, longest: float) -> Tree:
-    """What was sent, moved towards what it started from until ‖Δ‖ ≤ longest."""
+    """Clip an update: move it towards its starting point until ‖Δ‖ ≤ longest."""
     length = update_norm(before, sent)
     if length <= longest:
         return sent
@@ -97,7 +97,7 @@ def _changes(before: Tree, sent: Tree) -> list[torch.Tensor]:
 
 
 def _with_noise(tree: Tree, deviation: float) -> Tree:
-    """Gaussian noise that no one else can know: sites know the run's seed, so it is not drawn from that."""
+    """Return Gaussian noise from the system's generator, because the sites know the run's seed."""
     secret = torch.Generator().manual_seed(int.from_bytes(os.urandom(8), "big") >> 1)
 
     def noisy(leaf: torch.Tensor) -> torch.Tensor:

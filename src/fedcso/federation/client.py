@@ -1,4 +1,4 @@
-"""A site's part: it answers orders. What leaves it is `shared`, and a few counts and metrics; never rows.
+"""The site's part: answer requests. What leaves a site is `shared`, a few counts and metrics; never rows.
 
 Errors are told to the site's own log in full, and to the coordinator only by their kind: their words may hold data.
 """
@@ -23,7 +23,7 @@ from fedcso.core.tree import Tree, to_device
 from fedcso.engines.client import Client, local_round
 from fedcso.federation.acceptance import REPORTED
 from fedcso.federation.memory import Memory
-from fedcso.federation.order import Order
+from fedcso.federation.request import Order
 from fedcso.federation.site import COLUMNS, Site
 from fedcso.federation.wire import pack, unpack
 
@@ -34,7 +34,7 @@ Handler = Callable[[Order, Tree, Site, Path], Answer]
 
 
 def client_app(app: Path) -> ClientApp:
-    """The ClientApp of an app whose files are in the folder `app`."""
+    """Return the ClientApp of the app in the folder `app`."""
     flower = ClientApp()
     flower.query()(_answering(describe, app))
     flower.train()(_answering(train, app))
@@ -43,10 +43,10 @@ def client_app(app: Path) -> ClientApp:
 
 
 def describe(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
-    """Who this is and how much it has; before sites have agreed how to prepare their tables, what is in its own."""
+    """Describe the site and its data; before sites have agreed on how to prepare tables, describe its table."""
     number = site.number(order)
     if "data" in site.own and not order.agreement and "agreement" in order.config:
-        from fedcso.datasets.tables.describe import describe_table  # here, for pandas takes long to load
+        from fedcso.datasets.tables.describe import describe_table  # imported here because pandas loads slowly
 
         columns = {key: str(order.config[key]) for key in COLUMNS if order.config.get(key)}
         described = describe_table(**(columns | site.own), seed=int(order.config["data_seed"]), place=number)
@@ -62,7 +62,7 @@ def describe(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
 
 
 def train(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
-    """q local steps from what the coordinator sent."""
+    """Run q local steps from the coordinator's message."""
     holding = site.holding(order, app)
     work = site.work(order, holding)
     states, memories = Memory(site.folder, order.run), Memory(site.folder, f"{order.run}/codec")
@@ -88,12 +88,12 @@ def train(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
 
 
 def _lost(before: dict[str, Tree] | None, after: dict[str, Tree]) -> bool:
-    """True if there is something now of which nothing was found."""
+    """Return whether a state that should have been found was missing."""
     return before is None and bool(after)
 
 
 def evaluate(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
-    """The model's metrics on this site's test data and on its validation data, as far as it has some."""
+    """Measure the model on this site's test and validation data, if it has any."""
     holding = site.holding(order, app)
     x = to_device(tree["x"], site.device)
     with torch.no_grad():
@@ -102,13 +102,13 @@ def evaluate(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
 
 
 def _numbers(metrics: dict[str, Any]) -> dict[str, float | None]:
-    """Return metrics as they travel: None where one is undefined."""
+    """Return metrics for JSON: None where one is undefined."""
     numbers = {name: float(value) for name, value in metrics.items()}
     return {name: number if math.isfinite(number) else None for name, number in numbers.items()}
 
 
 def _answering(handler: Handler, app: Path) -> Callable[[Message, Context], Message]:
-    """A handler as Flower calls it."""
+    """Wrap a handler for Flower."""
 
     def answer(message: Message, context: Context) -> Message:
         return Message(respond(handler, message.content, context.node_config, app), reply_to=message)
@@ -117,7 +117,7 @@ def _answering(handler: Handler, app: Path) -> Callable[[Message, Context], Mess
 
 
 def respond(handler: Handler, content: RecordDict, node_config: Mapping[str, Any], app: Path) -> RecordDict:
-    """Return the content of the answer to a message's content; whatever goes wrong is answered, too."""
+    """Return the answer to a message; errors are answered, too."""
     site = None
     try:
         site = Site.of(node_config)
@@ -125,7 +125,7 @@ def respond(handler: Handler, content: RecordDict, node_config: Mapping[str, Any
         order = Order.read(words)
         with _at_most(order.seconds):
             said, sent = handler(order, tree, site, app)
-    except Exception as error:  # whatever a user's data or problem make it raise
+    except Exception as error:  # a user's data or problem may raise anything
         log.exception("this site can't answer")
         said, sent = {"refused": _reason(error), "forgot": isinstance(error, MissingMemory)}, ()
     return pack({"site": site.name if site else "", **said}, sent)
@@ -133,7 +133,7 @@ def respond(handler: Handler, content: RecordDict, node_config: Mapping[str, Any
 
 @contextmanager
 def _at_most(seconds: float) -> Iterator[None]:
-    """End this process when an answer would come too late: who hangs must not miss the rounds to come as well."""
+    """End this process when its answer would be too late, so that a hanging site can take part in later rounds."""
     timer = threading.Timer(seconds, os._exit, [1])
     timer.daemon = True
     if seconds:
@@ -145,7 +145,7 @@ def _at_most(seconds: float) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """What may be told: numbers that broke and names that are known to all, otherwise only the kind of error."""
+    """Return what the coordinator may be told about an error: no text that could contain data."""
     if isinstance(error, NonFinite):
         return f"non-finite {error.quantity} at step {error.step}"
     if isinstance(error, MissingMemory):

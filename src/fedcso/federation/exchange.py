@@ -1,4 +1,4 @@
-"""Messages out, answers back, until all are there or time is up.
+"""Send messages to nodes and wait for their answers or the timeout.
 
 Flower's `send_and_receive` does the same but looks only every three seconds and does not say when an answer came;
 this uses the two calls that it is made of.
@@ -25,14 +25,14 @@ ERRORS = {
     7: "it refused the app",
     8: "its app's process died",
 }
-"""Flower's error codes in words."""
+"""Descriptions of Flower's error codes."""
 
 NO_ANSWER = "no answer in time"
 NOT_SENT = "it could not be sent to"
 
 
-class Arrival(NamedTuple):
-    """What came back from a node, or why nothing did."""
+class Response(NamedTuple):
+    """The answer of a node, or why there is none."""
 
     content: RecordDict | None
     reason: str
@@ -41,20 +41,20 @@ class Arrival(NamedTuple):
     bytes_up: int
 
 
-def exchange(grid: Grid, kind: str, contents: Mapping[int, RecordDict], seconds: float) -> dict[int, Arrival]:
-    """Send each node its content and wait at most `seconds`; the answers (or what stood against them) by node."""
+def exchange(grid: Grid, kind: str, contents: Mapping[int, RecordDict], seconds: float) -> dict[int, Response]:
+    """Send each node its content, wait at most `seconds`, and return the answers or failures by node."""
     if not contents:
         return {}
     started = time.monotonic()
     sizes = {node: size(content) for node, content in contents.items()}
     messages = [Message(content, node, kind, ttl=seconds) for node, content in contents.items()]
-    numbers = list(grid.push_messages(messages)) or [""] * len(messages)  # none where they are too large
+    numbers = list(grid.push_messages(messages)) or [""] * len(messages)  # empty if messages are too large
     waiting = {number: node for number, node in zip(numbers, contents, strict=True) if number}
     unsent = set(contents) - set(waiting.values())
-    found: dict[int, Arrival] = {}
+    found: dict[int, Response] = {}
     while waiting and time.monotonic() - started < seconds:
         for reply in grid.pull_messages(list(waiting)):
-            # An error's own source is the SuperLink: only what it replies to tells whom it is about.
+            # The source of an error is the SuperLink; only the message it replies to identifies the node.
             node = waiting.pop(reply.metadata.reply_to_message_id)
             found[node] = _arrival(reply, time.monotonic() - started, sizes[node])
         if waiting:
@@ -62,12 +62,12 @@ def exchange(grid: Grid, kind: str, contents: Mapping[int, RecordDict], seconds:
     for node in contents:
         if node not in found:
             reason = NOT_SENT if node in unsent else NO_ANSWER
-            found[node] = Arrival(None, reason, time.monotonic() - started, sizes[node], 0)
+            found[node] = Response(None, reason, time.monotonic() - started, sizes[node], 0)
     return found
 
 
-def _arrival(reply: Message, seconds: float, bytes_down: int) -> Arrival:
+def _arrival(reply: Message, seconds: float, bytes_down: int) -> Response:
     if reply.has_error():
         reason = ERRORS.get(reply.error.code, f"Flower's error {reply.error.code}")
-        return Arrival(None, reason, seconds, bytes_down, 0)
-    return Arrival(reply.content, "", seconds, bytes_down, size(reply.content))
+        return Response(None, reason, seconds, bytes_down, 0)
+    return Response(reply.content, "", seconds, bytes_down, size(reply.content))

@@ -1,4 +1,4 @@
-"""Who answered in each round, how long it took and how many bytes it was: sites.csv in the run folder."""
+"""The journal sites.csv in the run folder: who answered in each round, with durations and bytes."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ ANSWERED = "answered"
 
 
 class Journal:
-    """A table with a line for each round and site; a round that is played again replaces its lines."""
+    """A table with one row per round and site; repeating a round replaces its rows."""
 
     def __init__(self, folder: RunFolder):
         self.folder = folder
         self.lines = {_key(row): row for row in table_in(folder.path / FILE)}
 
     def record(self, rows: list[dict[str, Any]]) -> None:
-        """Add a round's lines."""
+        """Add the rows of a round."""
         for row in rows:
             self.lines[_key(row)] = row
         self.folder.write(FILE, as_csv(list(self.lines.values())))

@@ -1,4 +1,4 @@
-"""A site's own state of a run: `local` stays here, in files, so that it survives every restart of a process.
+"""A site's local state of a run, kept in files so that it survives restarts.
 
 One file a round, because the coordinator alone knows which rounds counted: it says with every order which round's
 state is to be taken up. That one and the new one are kept until the next order tells which of them it was.
@@ -14,21 +14,21 @@ from fedcso.runs.study import as_file_name
 
 
 class Memory:
-    """The states of one run (and method, and seed) at one site."""
+    """The states of one run, method and seed at one site."""
 
     def __init__(self, folder: Path, run: str):
         parts = run.split("/")
         if not all(part == as_file_name(part) and part.strip(".") for part in parts):
-            raise InvalidValue("run", run, "made of names that stay inside the site's folder")
+            raise InvalidValue("run", run, "a relative path inside the site's folder")
         self.place = folder.joinpath("local", *parts)
 
     def recall(self, round: int) -> dict[str, Tree] | None:
-        """What was kept after a round; None if there is nothing."""
+        """Return the state after a round, or None."""
         path = self._path(round)
         return dict(unpack(path.read_bytes())[0]) if round >= 0 and path.is_file() else None
 
     def keep(self, round: int, local: dict[str, Tree], besides: int) -> None:
-        """Keep the state after a round, and that of the one round it began from; forget all others."""
+        """Save the state after a round and keep that of the preceding one; remove all others."""
         if not local:
             return
         self.place.mkdir(parents=True, exist_ok=True)

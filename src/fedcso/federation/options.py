@@ -1,4 +1,4 @@
-"""What a coordinator decides about real sites, whatever the method: who, how many, how long to wait, how to combine."""
+"""Options of a run over real sites: which sites, how long to wait, how to combine updates, privacy."""
 
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -15,19 +15,19 @@ class Federation:
     sites: str = "3"
     """The sites' names, separated by commas, or their number for the names 0, 1, 2, …"""
     min_sites: int = 2
-    """A round counts with answers from so many sites; with fewer it waits."""
+    """The smallest number of answers for a round; with fewer, the round is repeated."""
     round_seconds: float = 600.0
-    """How long a site may take to answer; then the round goes on without it."""
+    """Seconds that a site may take to answer; then the round continues without it."""
     wait_seconds: float = 600.0
-    """How long to wait for sites, all of them at the start and min_sites later, before giving up for now."""
+    """Seconds to wait for all sites at the start, and for min_sites later, before stopping."""
     aggregate: str = "mean"
-    """How what sites send is combined: mean, or against a few bad sites median or trimmed_mean."""
+    """How updates are combined: mean, or median or trimmed_mean to tolerate a few bad sites."""
     trim: float = 0.2
-    """Of trimmed_mean: the share of values left out at either end of each coordinate."""
+    """For trimmed_mean: the share of values dropped at either end of each coordinate."""
     outlier: float = 1000.0
-    """A site whose update is so many times longer than the median site's is left out; 0 for never."""
+    """Drop a site whose update norm is more than this multiple of the median site's; 0 for never."""
     clip_update: float = 0.0
-    """Updates longer than this are shortened to it; 0 for never."""
+    """Clip the norm of updates to this; 0 for no clipping."""
     dp_noise: float = 0.0
     """Client-level differential privacy: the noise's standard deviation, in units of clip_update; 0 for none."""
     dp_delta: float = 1e-5
@@ -47,33 +47,35 @@ class Federation:
             require(name, getattr(self, name), lambda v: is_number(v) and 0 <= v < float("inf"), "at least 0")
         require("dp_delta", self.dp_delta, lambda v: is_number(v) and 0 < v < 1, "in (0, 1)")
         if self.dp_noise and not self.clip_update:
-            raise InvalidValue("dp_noise", self.dp_noise, "0 without clip_update, which bounds what one site can do")
+            raise InvalidValue("dp_noise", self.dp_noise, "0 without clip_update, which bounds a site's influence")
         if self.dp_noise and self.aggregate != "mean":
-            raise InvalidValue("dp_noise", self.dp_noise, "0 unless aggregate is mean, for which the noise is reckoned")
+            raise InvalidValue(
+                "dp_noise", self.dp_noise, "0 unless aggregate is mean, for which the privacy is computed"
+            )
 
     @classmethod
     def from_flat(cls, values: dict[str, Any]) -> "Federation":
-        """Read the options that stand in a flat configuration."""
+        """Read the options from a flat configuration."""
         return cls(**{name: values[name] for name in OPTIONS if name in values})
 
     def flat(self) -> dict[str, Any]:
-        """Return them by name."""
+        """Return the options by name."""
         return {name: getattr(self, name) for name in OPTIONS}
 
     def check(self, plan: Plan) -> None:
-        """Refuse what sites can't do, and a plan for which the noise would not give the privacy that is reported."""
+        """Raise if sites can't run the plan, or if the plan invalidates the reported privacy."""
         require("diagnose_every", plan.diagnose_every, lambda k: k == 0, "0 over real sites: it looks at their samples")
         if self.dp_noise and plan.weights != "uniform":
-            raise InvalidValue("weights", plan.weights, "uniform with dp_noise, where all sites count alike")
+            raise InvalidValue("weights", plan.weights, "uniform with dp_noise, which needs equal weights")
 
     @property
     def too_long(self) -> float:
-        """`outlier`; with noise never, for whom it leaves out depends on what the others sent, and clipping does."""
+        """The outlier factor; 0 with noise, because dropping a site would depend on other sites' data."""
         return 0.0 if self.dp_noise else self.outlier
 
     @property
     def aggregation(self) -> Aggregation:
-        """How what sites send is combined."""
+        """The combination of updates."""
         return Aggregation(self.aggregate, self.trim, self.clip_update, self.dp_noise)
 
 
@@ -81,7 +83,7 @@ OPTIONS = [option.name for option in fields(Federation) if option.init]
 
 
 def _names(sites: str) -> list[str]:
-    """`3` for 0, 1, 2; otherwise the names themselves."""
+    """Parse `3` as the names 0, 1, 2, or a list of names."""
     text = str(sites).strip()
     names = [str(n) for n in range(int(text))] if text.isdecimal() else [name.strip() for name in text.split(",")]
     allowed = all(name and all(c.isalnum() or c in "-_." for c in name) for name in names)

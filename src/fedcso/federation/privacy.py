@@ -1,4 +1,4 @@
-"""What a run with noise gives away about one site: (ε, δ)-differential privacy, counted by an accountant.
+"""Client-level (ε, δ)-differential privacy of a run with noise, computed by an accountant.
 
 Every round releases the mean of clipped updates with Gaussian noise of z times what one site can contribute. Rényi
 differential privacy adds up over rounds (Google's dp-accounting, through Flower's accountant). Neighbours are runs with
@@ -21,7 +21,7 @@ from fedcso.federation.options import Federation
 
 
 def epsilon(noise: float, rounds: int, sites: int, delta: float) -> float:
-    """ε at δ after so many rounds with noise multiplier z."""
+    """Return ε at δ after a number of rounds with noise multiplier z."""
     if not rounds:
         return 0.0
     config = PrivacyConfig(
@@ -36,7 +36,7 @@ def epsilon(noise: float, rounds: int, sites: int, delta: float) -> float:
 
 
 def statement(federation: Federation, traces: Iterable[Trace]) -> str:
-    """What has been spent by all methods and seeds of a run together, as JSON."""
+    """Return the privacy spent by all methods and seeds of a run together, as JSON."""
     rounds = sum(trace.costs.rounds for trace in traces)
     spent = epsilon(federation.dp_noise, rounds, len(federation.names), federation.dp_delta)
     about = {"epsilon": spent, "delta": federation.dp_delta, "rounds": rounds, "noise_multiplier": federation.dp_noise}

@@ -1,4 +1,4 @@
-"""Which node is which site, and what each has said of its data."""
+"""The roster of sites: which node is which site, and what each has reported about its data."""
 
 import logging
 import time
@@ -7,9 +7,9 @@ from typing import Any
 
 from flwr.serverapp import Grid
 
-from fedcso.federation.elsewhere import About
+from fedcso.federation.remote_problem import SiteInfo
 from fedcso.federation.exchange import exchange
-from fedcso.federation.order import Order
+from fedcso.federation.request import Order
 from fedcso.federation.wire import Unreadable, pack, unpack
 from fedcso.runs.callbacks import Interrupted
 
@@ -21,21 +21,21 @@ AGAIN_SECONDS = 60.0
 
 
 class Roster:
-    """The sites of a run. A name belongs to the node that had it first, for as long as that is connected."""
+    """The sites of a run; a name belongs to the first node that claims it while that node is connected."""
 
     def __init__(self, grid: Grid, order: Order, answer_seconds: float):
         self.grid, self.order, self.answer_seconds = grid, order, answer_seconds
         self.names = order.sites
         self.nodes: dict[int, int] = {}
-        """By client, the node where it is now."""
+        """The current node of each client."""
         self.said: dict[int, dict[str, Any]] = {}
-        """By client, how it described itself last."""
-        self.about = [About() for _ in self.names]
+        """The last description of each client."""
+        self.about = [SiteInfo() for _ in self.names]
         self.turned_away: dict[int, float] = {}
-        """Nodes that could not take part, and when they said so: they are asked again after a while."""
+        """Nodes that could not take part, with the time of their answer; they are asked again later."""
 
     def refresh(self) -> None:
-        """See who has gone; ask those who are new who they are."""
+        """Remove nodes that have disconnected, and ask new nodes who they are."""
         there = set(self.grid.get_node_ids())
         self.nodes = {client: node for client, node in self.nodes.items() if node in there}
         away = {node for node, when in self.turned_away.items() if time.monotonic() - when < AGAIN_SECONDS}
@@ -44,13 +44,13 @@ class Roster:
             self._ask(new)
 
     def ask_again(self, order: Order) -> None:
-        """The same sites, now that more has been agreed on."""
+        """Ask the same sites again with a new request."""
         self.order = order
         nodes, self.nodes = sorted(self.nodes.values()), {}
         self._ask(nodes)
 
     def wait(self, least: int, seconds: float) -> None:
-        """Until so many sites are there; after `seconds` it is given up for now."""
+        """Wait until this many sites are connected; raise `Interrupted` after `seconds`."""
         began = said = time.monotonic()
         self.refresh()
         while len(self.nodes) < least:
@@ -64,12 +64,12 @@ class Roster:
             self.refresh()
 
     def wait_for_all(self, least: int, seconds: float) -> None:
-        """Until all are there; after `seconds` a smaller number will do."""
+        """Wait until all sites are connected; after `seconds`, accept `least`."""
         try:
             self.wait(len(self.names), seconds)
         except Interrupted:
             self.wait(least, LOOK_SECONDS)
-            log.warning("beginning without all: %s", self._missing(least))
+            log.warning("starting without all sites: %s", self._missing(least))
 
     def _missing(self, least: int) -> str:
         absent = [name for client, name in enumerate(self.names) if client not in self.nodes]
@@ -78,12 +78,12 @@ class Roster:
         )
 
     def _ask(self, nodes: Sequence[int]) -> None:
-        """Bind nodes to the sites that they say they are."""
+        """Assign nodes to the sites that they claim to be."""
         content = {node: pack(self.order.words()) for node in nodes}
         for node, arrival in exchange(self.grid, "query", content, self.answer_seconds).items():
             if arrival.content is None:
-                log.warning("node %d did not say who it is: %s", node, arrival.reason)
-                continue  # asked again at the next look
+                log.warning("node %d did not identify itself: %s", node, arrival.reason)
+                continue  # asked again at the next refresh
             try:
                 said, _ = unpack(arrival.content)
                 reason = str(said["refused"]) if "refused" in said else self._bind(node, said)
@@ -94,7 +94,7 @@ class Roster:
                 log.warning("site %s (node %d) can't take part: %s", said.get("site") or "?", node, reason)
 
     def _bind(self, node: int, said: dict[str, Any]) -> str:
-        """Take a site in; returns what stands against it."""
+        """Add a site; return the reason if that is not possible."""
         client = int(said["number"])
         if not 0 <= client < len(self.names) or self.names[client] != said["site"]:
             return f"its name {said['site']!r} is not in the list"
@@ -106,6 +106,6 @@ class Roster:
         self.nodes[client], self.said[client] = node, said
         if "size" in said:
             has = {name: bool(said[name]) for name in ("trains", "tests", "validates")}
-            self.about[client] = About(size, **has)
+            self.about[client] = SiteInfo(size, **has)
         log.info("site %s is node %d", self.names[client], node)
         return ""

@@ -1,4 +1,4 @@
-"""Rounds over real sites: orders out, answers back, those that may count combined by the server."""
+"""Rounds over real sites: send requests, collect answers, and combine those that are accepted."""
 
 import logging
 import time
@@ -16,11 +16,11 @@ from fedcso.engines.job import Job
 from fedcso.engines.loop import Rounds
 from fedcso.engines.server import Report, begin, gather, open_round, restore_server
 from fedcso.federation.acceptance import Expected, accepted
-from fedcso.federation.elsewhere import Answer
-from fedcso.federation.exchange import Arrival, exchange
+from fedcso.federation.remote_problem import Answer
+from fedcso.federation.exchange import Response, exchange
 from fedcso.federation.journal import ANSWERED, Journal
 from fedcso.federation.options import Federation
-from fedcso.federation.order import Order
+from fedcso.federation.request import Order
 from fedcso.federation.roster import Roster
 from fedcso.federation.wire import Unreadable, pack, unpack
 from fedcso.runs.callbacks import Interrupted
@@ -28,12 +28,12 @@ from fedcso.runs.callbacks import Interrupted
 log = logging.getLogger("fedcso")
 
 AGAIN_SECONDS = 1.0
-"""Before a round that too few sites answered is played again."""
+"""Seconds to wait before repeating a round with too few answers."""
 
 
 @dataclass(frozen=True)
 class Connection:
-    """What the rounds of all methods and seeds of a run have in common."""
+    """What the rounds of all methods and seeds of a run share."""
 
     grid: Grid
     federation: Federation
@@ -41,7 +41,7 @@ class Connection:
     journal: Journal
 
     def measure(self, order: Order, x: Tree) -> list[Answer]:
-        """Every site's metrics of a model, of those that are there, have held-out data and answer."""
+        """Return the metrics of a model from all connected sites that have held-out data and answer."""
         self.roster.refresh()
         about = self.roster.about
         asked = {n: node for n, node in self.roster.nodes.items() if about[n].tests or about[n].validates}
@@ -65,23 +65,23 @@ class SiteBySite(Rounds):
         self.failures: dict[int, FedcsoError] = {}
         self.server = begin(job, job.start())
         self.remembered = torch.full((len(job.clients),), -1)
-        """By client, the round after which what it holds counts."""
+        """For each client, the last round whose local state is valid; −1 for none."""
 
     def state(self) -> dict[str, Tree]:
-        """The server's state; of what sites hold only which of it counts."""
+        """Return the server's state, and which of the sites' local states are valid."""
         return self.server._asdict() | {"remembered": self.remembered}
 
     def load(self, state: dict[str, Tree]) -> None:
-        """Go on from such a state."""
+        """Restore such a state."""
         self.server = restore_server(self.job, state, self.server)
         self.remembered = state["remembered"].clone()
 
     def resize(self, inner_batch: int) -> None:
-        """Sites draw what the run's settings say: refused when it is set up."""
-        raise FedcsoError("sites can't be told of another inner_batch while a run goes on")
+        """Raise: sites draw as many samples as the settings say."""
+        raise FedcsoError("inner_batch can't change during a run over real sites")
 
     def run_round(self, round: int) -> list[Report | FedcsoError]:
-        """Ask who is to take part; if too few answer, wait for sites and ask again."""
+        """Run a round; if too few sites answer, wait for sites and repeat it."""
         federation, roster = self.connection.federation, self.connection.roster
         participants = self.job.participants(round)
         least = min(federation.min_sites, len(participants))
@@ -94,11 +94,11 @@ class SiteBySite(Rounds):
             failed_since = failed_since or time.monotonic()
             if time.monotonic() - failed_since > federation.wait_seconds:
                 raise Interrupted(f"round {round + 1}: fewer than {least} sites gave an answer that counts")
-            log.warning("round %d is played again: fewer than %d sites gave an answer that counts", round + 1, least)
+            log.warning("repeating round %d: fewer than %d answers were accepted", round + 1, least)
             time.sleep(AGAIN_SECONDS)
 
     def attempt(self, round: int, participants: list[int], least: int) -> list[Report | FedcsoError]:
-        """One try at a round; nothing if too few answers may count."""
+        """Try a round; return None if too few answers are accepted."""
         federation, roster = self.connection.federation, self.connection.roster
         opened = open_round(self.job, self.server, round)
         asked = {n: roster.nodes[n] for n in participants if n in roster.nodes and roster.about[n].trains}
@@ -120,7 +120,7 @@ class SiteBySite(Rounds):
         self.tell(round, arrivals, said, faults)
         for client in faults:
             if said.get(client, {}).get("forgot"):
-                self.remembered[client] = -1  # it is told everything next time
+                self.remembered[client] = -1  # send it the full message next time
         if len(replies) < least:
             return []
         dropped: Sequence[Fault] = [LeftOut(client, round, faults[client]) for client in sorted(faults)]
@@ -133,21 +133,23 @@ class SiteBySite(Rounds):
         return reports
 
     def ordered(self, client: int, round: int) -> Order:
-        """A round's work for one site."""
+        """Return the request for one site."""
         return replace(self.order, client=client, round=round, remembered=int(self.remembered[client]))
 
     def tell(
-        self, round: int, arrivals: dict[int, Arrival], said: dict[int, dict[str, Any]], faults: dict[int, str]
+        self, round: int, arrivals: dict[int, Response], said: dict[int, dict[str, Any]], faults: dict[int, str]
     ) -> None:
-        """To the log by name, and into the table."""
+        """Log failures by site, and add the round to the journal."""
         names = self.connection.roster.names
         rows = []
         for client in sorted(arrivals.keys() | faults.keys()):
             if client in faults:
                 log.warning("round %d: site %s is left out: %s", round + 1, names[client], faults[client])
             if said.get(client, {}).get("forgot"):
-                log.warning("round %d: site %s has lost its local state and starts anew", round + 1, names[client])
-            arrival = arrivals.get(client, Arrival(None, "", 0.0, 0, 0))
+                log.warning(
+                    "round %d: site %s has lost its local state and starts without it", round + 1, names[client]
+                )
+            arrival = arrivals.get(client, Response(None, "", 0.0, 0, 0))
             rows.append(
                 {
                     "algorithm": self.order.algorithm,
@@ -168,8 +170,8 @@ def _seconds(value: Any) -> str:
     return f"{value:.2f}" if isinstance(value, int | float) else ""
 
 
-def _measured(arrival: Arrival) -> Answer:
-    """The metrics in an answer; an undefined one is NaN."""
+def _measured(arrival: Response) -> Answer:
+    """Return the metrics in an answer, with NaN for undefined ones."""
     if arrival.content is None:
         raise FedcsoError(arrival.reason)
     said, _ = unpack(arrival.content)

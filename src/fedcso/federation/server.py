@@ -1,4 +1,4 @@
-"""The coordinator's part: a run as any other, whose rounds are played by sites."""
+"""The coordinator's part: an ordinary run whose rounds are executed by sites."""
 
 import json
 import logging
@@ -21,10 +21,10 @@ from fedcso.engines.job import Job
 from fedcso.engines.loop import Rounds
 from fedcso.federation.deploy.deployment import Deployment
 from fedcso.federation.deploy.watchdog import watched
-from fedcso.federation.elsewhere import Elsewhere, Survey, judge_elsewhere
+from fedcso.federation.remote_problem import RemoteProblem, Survey, remote_judge
 from fedcso.federation.journal import Journal
 from fedcso.federation.options import Federation
-from fedcso.federation.order import Order
+from fedcso.federation.request import Order
 from fedcso.federation.privacy import statement
 from fedcso.federation.roster import Roster
 from fedcso.federation.rounds import Connection, SiteBySite
@@ -39,16 +39,16 @@ from fedcso.runs.study import Study, Unit, as_file_name
 from fedcso.runs.tracking import Silent
 
 SITES = "sites.json"
-"""What sites said of themselves when the run began, and agreed on."""
+"""The file with the sites' descriptions and agreement at the start of the run."""
 
 
 def server_app(app: Path) -> ServerApp:
-    """The ServerApp of an app whose files are in the folder `app`."""
+    """Return the ServerApp of the app in the folder `app`."""
     flower = ServerApp()
 
     @flower.main()
     def main(grid: Grid, context: Context) -> None:
-        """Carry out the run in the folder that the run's configuration names, or in a new one."""
+        """Run in the folder named in the run configuration, or in a new one."""
         logging.getLogger("fedcso").setLevel(logging.INFO)
         named = str(context.run_config["run-folder"])
         coordinate(grid, RunFolder.open(Path(named)) if named else _new_folder(app), app)
@@ -57,14 +57,14 @@ def server_app(app: Path) -> ServerApp:
 
 
 def _new_folder(app: Path) -> RunFolder:
-    """For a run that was started by Flower's own command line."""
+    """Create the run folder of a run that was started with Flower's command line."""
     settings = read_yaml(app / "config.yaml", "settings")
     config, data = RunConfig.from_flat(settings, app), {"sites": Federation.from_flat(settings).sites}
     return RunFolder.create(Path(config.out), "flower", settings, data, config.sources())
 
 
 def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
-    """All that is left of a run; its folder holds what every run folder holds, and the sites' tables."""
+    """Execute the rest of a run; besides the usual results, its folder gets the sites' tables."""
     with at_work(folder), _told(folder), watched(_superlink_port(folder)):
         settings = folder.config()
         config, federation = RunConfig.from_flat(settings, app), Federation.from_flat(settings)
@@ -89,14 +89,14 @@ def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
 
 
 def _superlink_port(folder: RunFolder) -> int | None:
-    """Where the SuperLink is, if the run was started by `fedcso flower run`."""
+    """Return the SuperLink's port if the run was started with `fedcso flower run`."""
     place = folder.environment()["data"].get("federation")
     return int(Deployment.open(Path(place)).address()["port"]) if place else None
 
 
 @contextmanager
 def _told(folder: RunFolder) -> Iterator[None]:
-    """What a user must put right stands in the folder's log, where whoever follows the run sees it."""
+    """Log errors to the run folder, where `fedcso flower run` shows them."""
     try:
         yield
     except Interrupted as reason:
@@ -106,20 +106,20 @@ def _told(folder: RunFolder) -> Iterator[None]:
         logging.getLogger("fedcso").error("%s", error)
         folder.mark("failed")
         raise
-    except Exception:  # a mistake of ours: its story belongs where whoever follows the run sees it, too
+    except Exception:  # a bug: log the traceback where the user sees it
         logging.getLogger("fedcso").exception("the coordinator's app broke")
         folder.mark("failed")
         raise
 
 
 def _gather(roster: Roster, folder: RunFolder, federation: Federation) -> None:
-    """Wait for the sites; what they said and agreed on when the run began holds to its end."""
+    """Wait for the sites; on resume, use what they reported and agreed on when the run started."""
     path = folder.path / SITES
     began = json.loads(path.read_text()) if path.is_file() else None
     if began:
         roster.order = replace(roster.order, agreement=began["agreement"])
     roster.wait_for_all(federation.min_sites, federation.wait_seconds)
-    if began:  # who trains was settled then, and with it who is drawn for which round
+    if began:  # who trains determines the participants of each round, so it must not change
         for about, then in zip(roster.about, began["about"], strict=True):
             about.trains, about.tests = then["trains"], then["tests"]
             about.validates = then.get("validates", False)  # not asked by earlier versions
@@ -136,17 +136,17 @@ def _gather(roster: Roster, folder: RunFolder, federation: Federation) -> None:
 
 
 def _task(config: RunConfig, connection: Connection, folder: RunFolder) -> Task:
-    """The problem with what the coordinator knows of the sites' data."""
+    """Return the task with what the coordinator knows about the sites' data."""
     roster = connection.roster
     if roster.order.agreement:
         path = folder.write("agreement.json", json.dumps(roster.order.agreement, indent=1))
         config = replace(config, problem_options={**config.problem_options, "agreement": str(path)})
     task = config.task()
     notes = roster.order.agreement.get("notes", task.notes)
-    judge = judge_elsewhere(task.judge, task.clients[0])
+    judge = remote_judge(task.judge, task.clients[0])
     survey = Survey(partial(connection.measure, roster.order))
     return Task(
-        Elsewhere(task.problem),
+        RemoteProblem(task.problem),
         roster.about,
         test=survey.on_test if any(about.tests for about in roster.about) else None,
         validation=survey.on_validation if any(about.validates for about in roster.about) else None,
@@ -167,12 +167,12 @@ def _units(config: RunConfig, task: Task, connection: Connection, folder: RunFol
 
 
 def over_sites(connection: Connection, order: Order) -> Engine:
-    """Return the engine that plays rounds over the sites that a connection leads to."""
+    """Return an engine that runs rounds over the connected sites."""
 
     @contextmanager
     def start(algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int]) -> Iterator[Rounds]:
         job = only_one(algorithms, job, seeds)
-        # With noise no one may see the iterate of the output step, to which none is added.
+        # With noise, the iterate of the output step must not be sent, because no noise is added to it.
         output_step = -1 if connection.federation.dp_noise else job.output_step()
         own = replace(order, run=f"{order.run}/seed{job.seed}", seed=job.seed, output_step=output_step)
         yield SiteBySite(job, connection, own)

@@ -1,4 +1,4 @@
-"""What a site is told by its own people, and what it makes of an order: its data never come from anywhere else."""
+"""A site's configuration, and the data and work for a request; data come only from the site itself."""
 
 import hashlib
 import json
@@ -14,18 +14,18 @@ from fedcso.core.problem import Problem
 from fedcso.core.task import Task
 from fedcso.engines.work import Work
 from fedcso.estimators import ESTIMATORS
-from fedcso.federation.order import Order
+from fedcso.federation.request import Order
 from fedcso.runs.config import RunConfig
 
 COLUMNS = ("label", "positive", "drop", "columns")
-"""Settings that say what the columns of a table are for."""
+"""Settings that assign roles to columns."""
 
 OWN = ("data", *COLUMNS)
-"""Settings of the data that a site decides by itself."""
+"""Settings that each site makes for its own data."""
 
 
-class Holding(NamedTuple):
-    """What a site works with."""
+class SiteData(NamedTuple):
+    """The data and configuration with which a site answers a request."""
 
     config: RunConfig
     number: int
@@ -33,43 +33,43 @@ class Holding(NamedTuple):
     judge: Judge
     data: Any
     test: Any
-    """Its own test data, or None."""
+    """The site's test data, or None."""
     validation: Any
-    """Its own validation data, or None."""
+    """The site's validation data, or None."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """A site by what its SuperNode was started with."""
+    """A site, as configured when its SuperNode was started."""
 
     name: str
     folder: Path
-    """Where it keeps what must survive."""
+    """The folder for state that must survive restarts."""
     own: dict[str, str]
-    """Its own table, if it has one; otherwise it takes its share of data that every site can make."""
+    """Options for the site's own table; without a table, the site uses its share of built-in data."""
     device: str = "cpu"
 
     @classmethod
     def of(cls, node_config: Mapping[str, Any]) -> "Site":
-        """From Flower's node configuration."""
+        """Read Flower's node configuration."""
         missing = [key for key in ("site", "folder") if key not in node_config]
         if missing:
-            raise FedcsoError(f"this SuperNode was started without {missing[0]!r}; start it by: fedcso flower site")
+            raise FedcsoError(f"this SuperNode was started without {missing[0]!r}: start it with `fedcso flower site`")
         own = {key: str(node_config[key]) for key in OWN if key in node_config}
         folder = Path(str(node_config["folder"]))
         return cls(str(node_config["site"]), folder, own, str(node_config.get("device", "cpu")))
 
     def number(self, order: Order) -> int:
-        """Which client it is."""
+        """Return the site's client number."""
         if self.name not in order.sites:
             raise UnknownName("site", self.name, order.sites)
         number = order.sites.index(self.name)
         if order.client not in (-1, number):
-            raise FedcsoError(f"an order for site {order.client} came to site {number}")
+            raise FedcsoError(f"a request for site {order.client} was sent to site {number}")
         return number
 
-    def holding(self, order: Order, app: Path) -> Holding:
-        """Its data, made ready as the order says."""
+    def holding(self, order: Order, app: Path) -> SiteData:
+        """Load and prepare the site's data for a request."""
         number = self.number(order)
         own: dict[str, str] = dict(self.own)
         if own and order.agreement:
@@ -78,21 +78,21 @@ class Site:
         task = config.task()
         if own:
             if len(task.clients) != 1:
-                raise FedcsoError(f"a site's own data must be those of ONE site, not of {len(task.clients)}")
+                raise FedcsoError(f"a site's table must contain one site, not {len(task.clients)}")
             return _held(config, task, number, place=0)
         if len(task.clients) != len(order.sites):
             raise FedcsoError(f"the problem has {len(task.clients)} clients, but there are {len(order.sites)} sites")
         return _held(config, task, number, place=number)
 
-    def work(self, order: Order, holding: Holding) -> Work:
-        """The round's work."""
+    def work(self, order: Order, holding: SiteData) -> Work:
+        """Return the work for a round."""
         config = holding.config
         algorithm, codec = config.built()[order.algorithm]
         estimator = ESTIMATORS[config.estimator]
         return Work(algorithm, holding.problem, config.plan, order.seed, estimator, codec, self.device)
 
     def _agreement(self, order: Order, number: int) -> Path:
-        """What the sites agreed on, as a file here."""
+        """Write the sites' agreement to a file and return its path."""
         content = json.dumps(order.agreement | {"place": number})
         path = self.folder / f"agreement-{hashlib.sha256(content.encode()).hexdigest()[:16]}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,10 +100,10 @@ class Site:
         return path
 
 
-def _held(config: RunConfig, task: Task, number: int, place: int) -> Holding:
-    """Return what the site with this number has: the task's data at this place."""
+def _held(config: RunConfig, task: Task, number: int, place: int) -> SiteData:
+    """Return the data of the site with this number, at index `place` of the task."""
 
     def own(data: Any) -> Any:
         return data.clients[place] if isinstance(data, ByClient) else data
 
-    return Holding(config, number, task.problem, task.judge, task.clients[place], own(task.test), own(task.validation))
+    return SiteData(config, number, task.problem, task.judge, task.clients[place], own(task.test), own(task.validation))

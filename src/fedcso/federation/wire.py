@@ -1,4 +1,4 @@
-"""What travels: a tree as ONE ArrayRecord (no pickle, only plain numeric arrays), and words about it as JSON.
+"""Messages over Flower: a tree as one ArrayRecord (plain numeric arrays, no pickle), and JSON beside it.
 
 Numbers of a type that numpy does not have (bfloat16) travel as whole numbers of the same bits, their type named beside.
 """
@@ -15,15 +15,15 @@ from fedcso.core.packing import DTYPES, NAMES, Leaf, decode, encode
 from fedcso.core.tree import Tree
 
 SAME_BITS = {torch.bfloat16: torch.int16}
-"""Types that numpy does not have, and in which their bits travel."""
+"""Types that numpy lacks, and the types as which their bits are sent."""
 
 
 class Unreadable(FedcsoError):
-    """A message that is not as fedcso writes it."""
+    """A message that fedcso can't read."""
 
 
 def pack(words: dict[str, Any], tree: Tree = ()) -> RecordDict:
-    """The content of a message."""
+    """Return the content of a message."""
     tensors: dict[str, Leaf] = {}
     structure = encode(tree, tensors, {})
     arrays = ArrayRecord({name: Array(_numpy(leaf)) for name, leaf in tensors.items()})
@@ -33,14 +33,14 @@ def pack(words: dict[str, Any], tree: Tree = ()) -> RecordDict:
 
 
 def unpack(content: RecordDict) -> tuple[dict[str, Any], Tree]:
-    """Words and tree; whatever another program may have sent, nothing but `Unreadable` is raised."""
+    """Return the JSON values and the tree of a message; raise `Unreadable` for any malformed content."""
     try:
         words = json.loads(str(content.config_records["words"]["json"]))
         arrays = content.array_records["arrays"]
         types = words.pop("types")
         tensors: dict[str, Leaf] = {name: _leaf(array.numpy(), types.get(name)) for name, array in arrays.items()}
         return words, decode(words.pop("tree"), tensors)
-    except Exception as error:  # who wrote it may have been anyone
+    except Exception as error:  # the sender may be anyone
         raise Unreadable(f"a message can't be read ({type(error).__name__})") from error
 
 
@@ -50,7 +50,7 @@ def _numpy(leaf: Leaf) -> np.ndarray:
 
 
 def _tensor(leaf: Leaf) -> torch.Tensor:
-    assert isinstance(leaf, torch.Tensor)  # nothing that is sent was put away
+    assert isinstance(leaf, torch.Tensor)  # spilled states are never sent
     return leaf
 
 
@@ -60,7 +60,7 @@ def _leaf(array: np.ndarray, kind: str | None) -> torch.Tensor:
 
 
 def size(content: RecordDict) -> int:
-    """Bytes of arrays and words as they travel (before encryption)."""
+    """Return the bytes of arrays and JSON, before encryption."""
     arrays = sum(len(array.data) for record in content.array_records.values() for array in record.values())
     words = sum(len(str(value)) for record in content.config_records.values() for value in record.values())
     return arrays + words

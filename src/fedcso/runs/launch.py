@@ -79,8 +79,8 @@ def _explained(folder: RunFolder, processes: int, failures: dict[int, ProcessFai
     folder.mark("interrupted")
     rank, code = min(killed.items(), key=lambda item: (item[1] == -signal.SIGTERM, item[0]))
     raise ranks.RankLost(
-        f"rank {rank} of {processes} was killed by {signal.Signals(-code).name}, and the others stopped. Everything up to "
-        f"the last checkpoint is saved. To continue: fedcso resume {folder.path} (also with another --ranks N)"
+        f"rank {rank} of {processes} was killed by {signal.Signals(-code).name}, and the others stopped; all up to "
+        f"the last checkpoint is saved. To continue (with any --ranks N): fedcso resume {folder.path}"
     )
 
 

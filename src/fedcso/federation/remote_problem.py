@@ -1,4 +1,4 @@
-"""A problem as the coordinator sees it: it knows x and the set X, and of data only what sites say of theirs."""
+"""The coordinator's view of a problem: it knows x and the set X, and of the data only what sites report."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -14,15 +14,15 @@ from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples
 
 Metrics = dict[str, Any]
-"""What one site measures of a model."""
+"""The metrics of a model at one site."""
 
 Ask = Callable[[Tree], Sequence[Metrics]]
-"""Sends a model to all sites that measure; their metrics."""
+"""Sends a model to all sites with held-out data and returns their metrics."""
 
 
 @dataclass
-class About:
-    """What is known of a site's data. Until it has said something, it is taken for one that trains."""
+class SiteInfo:
+    """What is known about a site's data; a site that has not answered yet is assumed to train."""
 
     size: int | None = None
     trains: bool = True
@@ -31,14 +31,14 @@ class About:
 
 
 class Answer(NamedTuple):
-    """What a site measures of a model on its test data and on its validation data."""
+    """The metrics of a model on a site's test and validation data."""
 
     test: Metrics
     validation: Metrics
 
 
 class Survey:
-    """Ways to ask sites for what they measure; a model that is asked about twice in a row is sent only once."""
+    """Asks sites for metrics; asking twice in a row about the same model sends it only once."""
 
     def __init__(self, ask: Callable[[Tree], Sequence[Answer]]):
         self._ask = ask
@@ -46,11 +46,11 @@ class Survey:
         self._answers: Sequence[Answer] = ()
 
     def on_test(self, x: Tree) -> Sequence[Metrics]:
-        """Return what sites measure on test data."""
+        """Return the sites' metrics on test data."""
         return [answer.test for answer in self._answers_about(x)]
 
     def on_validation(self, x: Tree) -> Sequence[Metrics]:
-        """Return what sites measure on validation data."""
+        """Return the sites' metrics on validation data."""
         return [answer.validation for answer in self._answers_about(x)]
 
     def _answers_about(self, x: Tree) -> Sequence[Answer]:
@@ -59,8 +59,8 @@ class Survey:
         return self._answers
 
 
-def judge_elsewhere(judge: Judge, form: Any) -> Judge:
-    """Return a judge whose held-out data are a way to ask sites: its metrics are the means of what they measure.
+def remote_judge(judge: Judge, form: Any) -> Judge:
+    """Return a judge that asks sites for metrics and returns their means.
 
     `form` has the form of a client's data; what is in it is not looked at.
     """
@@ -68,12 +68,12 @@ def judge_elsewhere(judge: Judge, form: Any) -> Judge:
     select = None if judge.select is None else judge.metric(judge.select).over_clients().name
 
     def evaluate(x: Tree, ask: Ask) -> dict[str, Any]:
-        """Return the means; the metric that selects is undefined where no site has answered."""
+        """Return the means over sites; the deciding metric is undefined if no site has answered."""
         undefined = {} if select is None else {select: math.nan}
         return undefined | judge.mean_over_clients(ask(x))
 
     def network(x: Tree, ask: Ask) -> Network:
-        """Return the trained network, shown inputs of the right form."""
+        """Return the trained network with example inputs of the right shape."""
         assert judge.network is not None
         shown = torch.zeros(2, *form.inputs.shape[1:], dtype=form.inputs.dtype)
         return judge.network(x, Examples(shown, form.labels[:0]))
@@ -82,40 +82,42 @@ def judge_elsewhere(judge: Judge, form: Any) -> Judge:
     return Judge(evaluate, metrics, select, network=network if exports else None)
 
 
-class Elsewhere(Problem):
-    """A problem whose data are at sites: clients' data are `About`."""
+class RemoteProblem(Problem):
+    """A problem whose data are at sites; a client's data is a `SiteInfo`."""
 
     def __init__(self, problem: Problem):
         self.problem, self.project = problem, problem.project
 
     def init(self, rng: torch.Generator) -> Tree:
-        """x_0."""
+        """Return x_0."""
         return self.problem.init(rng)
 
-    def trains(self, data: About) -> bool:
-        """As the site says."""
+    def trains(self, data: SiteInfo) -> bool:
+        """Return what the site reported."""
         return data.trains
 
-    def size(self, data: About) -> int | None:
-        """As the site says."""
+    def size(self, data: SiteInfo) -> int | None:
+        """Return what the site reported."""
         return data.size
 
-    def outer_count(self, data: About) -> int | None:
-        """Not known here, and no one else's business."""
-        raise FedcsoError("methods with a state for each ξ (SOX, SOAP, MOML) can't be checked without the sites' data")
+    def outer_count(self, data: SiteInfo) -> int | None:
+        """Raise: the coordinator does not know the sites' outer samples."""
+        raise FedcsoError(
+            "methods with a state for each ξ (SOX, SOAP, MOML) can't run over real sites: only sites know their ξ"
+        )
 
     def sample_outer(self, data: Any, rng: torch.Generator, shape: tuple[int, ...]) -> Tree:
-        """Not here."""
+        """Raise: only sites have data."""
         raise NotImplementedError
 
     def sample_inner(self, data: Any, rng: torch.Generator, xi: Tree, m: int) -> Tree:
-        """Not here."""
+        """Raise: only sites have data."""
         raise NotImplementedError
 
     def inner(self, x: Tree, xi: Tree, eta: Tree) -> Tree:
-        """Not here."""
+        """Raise: only sites have data."""
         raise NotImplementedError
 
     def outer(self, y: Tree, xi: Tree) -> torch.Tensor:
-        """Not here."""
+        """Raise: only sites have data."""
         raise NotImplementedError
