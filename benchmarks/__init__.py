@@ -1,1 +1,1 @@
-"""What we time, against what, as ratios in one interleaved run. Timings are not tests."""
+"""Benchmarks of fedcso, compared with ordinary loops and other frameworks. They are not tests."""

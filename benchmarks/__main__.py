@@ -1,11 +1,10 @@
-"""The whole suite, and the page made of it.
+"""Run all benchmarks and write `docs/performance.md`.
 
-    python -m benchmarks            a quarter of an hour or more
-    python -m benchmarks --quick    below five minutes on an idle machine: fewer repetitions
-    python -m benchmarks page       only the page, from what was measured last
+    python -m benchmarks            takes a quarter of an hour or more
+    python -m benchmarks --quick    fewer repetitions, below five minutes on an idle machine
+    python -m benchmarks page       only writes the page, from the latest results
 
-Every benchmark is a process of its own; what it measured is in `benchmarks/results/`, the page is
-`docs/performance.md`.
+Every benchmark runs in a new process and saves its results in `benchmarks/results/`.
 """
 
 import subprocess
@@ -28,7 +27,7 @@ SUITE = [
 
 
 def main(arguments: list[str]) -> None:
-    """Run all, one after the other; one that fails does not keep the others from being run."""
+    """Run all benchmarks one after the other, and continue if one fails."""
     failed = []
     for number, name in enumerate(SUITE if arguments != ["page"] else [], 1):
         print(f"\n=== {number}/{len(SUITE)} {name}", flush=True)

@@ -1,8 +1,8 @@
-"""Other ways to compute the gradient of W3's network, each against the way fedcso does it.
+"""Compare alternative ways to compute the gradient of W3's network with the one that fedcso uses.
 
     python -m benchmarks.attempts
 
-One client, one thread, the CIFAR network, 40 pictures. All ways give the same gradient, which is checked first.
+One client, one thread, the CIFAR network, 40 pictures. All alternatives give the same gradient, which is checked first.
 """
 
 import sys
@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.func import functional_call
 
-from benchmarks.results import keep
+from benchmarks.results import save
 from benchmarks.timing import Alternatives, as_rows, describe_machine, interleave, report
 from fedcso.core.tree import Tree, leaves, map_leaves
 from fedcso.core.workers import keep_freed_memory, one_thread
@@ -26,10 +26,10 @@ Forward = Callable[[Tree, torch.Tensor], torch.Tensor]
 
 
 class AsMatrixProduct(nn.Conv2d):
-    """A convolution as one matrix product of its kernels and all patches of the pictures."""
+    """A convolution as one matrix product of its kernels with all patches of the pictures."""
 
     def forward(self, pictures: torch.Tensor) -> torch.Tensor:
-        """Features of the pictures, which stay as large as they are."""
+        """Return the features, in the size of the pictures."""
         patches = F.unfold(pictures, self.kernel_size, padding=self.kernel_size[0] // 2).transpose(1, 2)
         assert self.bias is not None
         found = patches @ self.weight.flatten(1).t() + self.bias
@@ -43,7 +43,7 @@ def network() -> nn.Sequential:
 
 
 def in_portions() -> Forward:
-    """The convolutions on a few pictures at a time, whose features stay in the nearest cache."""
+    """Apply the convolutions to a few pictures at a time, so that features stay in the cache."""
     module = network()
     end = next(place for place, layer in enumerate(module) if isinstance(layer, nn.Flatten)) + 1
     convolutions, rest = Functional(module[:end]), Functional(module[end:])
@@ -64,7 +64,7 @@ def first_as_matrix_product() -> Forward:
 
 
 def relu_before_pooling() -> Forward:
-    """The usual order, with four times as many ReLUs."""
+    """Apply ReLU before pooling, which is the usual order and has four times as many ReLUs."""
     layers = list(network())
     for place in [place for place, layer in enumerate(layers) if isinstance(layer, nn.MaxPool2d)]:
         layers[place], layers[place + 1] = layers[place + 1], layers[place]
@@ -105,7 +105,7 @@ def main(quick: bool = False) -> None:
             work[name] = (lambda f=forward, n=times: [gradient(f, x, pictures) for _ in range(n)], times)  # type: ignore[misc]
         timings = interleave(work, repetitions=2 if quick else 7)
     report("The gradient of W3's network at one client, one thread", timings, USUAL, "gradient")
-    keep("attempts", gradient=as_rows(timings, USUAL))
+    save("attempts", gradient=as_rows(timings, USUAL))
 
 
 if __name__ == "__main__":

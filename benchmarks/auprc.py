@@ -1,10 +1,11 @@
-"""One local step of federated AUPRC against the ordinary loop.
+"""Compare one local step of federated AUPRC with the ordinary loop.
 
     python -m benchmarks.auprc
 
-16 clients, the CIFAR network, 8 positives and 32 others a step, FCSG-M and Acc-FCSG-M. The ordinary loop does the same
-mathematics client after client with an `nn.Module` in the usual order (convolution, ReLU, pooling) and `backward`, once
-with torch's default threads, once with one. Both average x and u after the round's 10 steps.
+16 clients, the CIFAR network, 8 positives and 32 other examples per step, FCSG-M and Acc-FCSG-M. The ordinary loop does
+the same computation for one client after the other, with an `nn.Module` in the usual order (convolution, ReLU, pooling)
+and `backward`, once with torch's default number of threads and once with one thread. Both average x and u after the
+round's 10 steps.
 """
 
 import copy
@@ -14,7 +15,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from benchmarks.results import keep
+from benchmarks.results import save
 from benchmarks.timing import as_rows, describe_machine, interleave, operations, report, report_peak
 from fedcso.algorithms import FCSGM, AccFCSGM
 from fedcso.core.algorithm import Algorithm
@@ -108,7 +109,7 @@ def main(quick: bool = False) -> None:
         "FCSG-M": (FCSGM(RATE, MOMENTUM), False),
         "Acc-FCSG-M": (AccFCSGM(RATE, MOMENTUM), True),
     }
-    kept = {}
+    results = {}
     for name, (algorithm, two_points) in methods.items():
         timings = interleave(
             {
@@ -122,11 +123,11 @@ def main(quick: bool = False) -> None:
             repetitions=2 if quick else 5,
         )
         report(f"One local step of 16 clients, {name}", timings, "ordinary loop, 1 torch thread", "step")
-        # The very first step of Acc-FCSG-M has one point only.
+        # The first step of Acc-FCSG-M evaluates one point only.
         gradients = (2 * steps - 1) / steps if two_points else 1
         peak = report_peak("threads engine", int(CLIENTS * gradients * once), timings["threads engine"].median)
-        kept[name] = {"step": as_rows(timings, "ordinary loop, 1 torch thread"), "share_of_peak": peak}
-    keep("auprc", methods=kept)
+        results[name] = {"step": as_rows(timings, "ordinary loop, 1 torch thread"), "share_of_peak": peak}
+    save("auprc", methods=results)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
-"""W5: bytes a round, and rounds, bytes and seconds until a target is reached, for each method and q.
+"""W5: bytes per round, and rounds, bytes and seconds until a target is reached, for each method and q.
 
     python -m benchmarks.communication
 
-Invariant logistic regression with 16 unlike clients; the target is an accuracy on test points. FCSG-M and Acc-FCSG-M
-also with u sent in fewer bits or not at all: the price of sending u.
+Invariant logistic regression with 16 clients whose data differ; the target is an accuracy on test points. FCSG-M and
+Acc-FCSG-M are also run with u sent in fewer bits or not at all, to show the cost of sending u.
 """
 
 import sys
 from typing import Any
 
-from benchmarks.results import keep
+from benchmarks.results import save
 from benchmarks.timing import describe_machine
 from fedcso.algorithms import ALGORITHMS
 from fedcso.core.plan import Plan
@@ -27,7 +27,7 @@ RATE = {"learning_rate": 0.05}
 
 
 def reached(trace: Trace) -> dict[str, Any] | None:
-    """The first evaluation at which the target was met."""
+    """Return the first evaluation that reaches the target, or None."""
     return next((row for row in trace.rows if row["accuracy"] >= TARGET), None)
 
 
@@ -35,7 +35,7 @@ def main(quick: bool = False) -> None:
     describe_machine()
     task = PROBLEMS["invariant_logistic"](unlike_truth=0.3, test_points=10_000)
     rows = []
-    columns = f"{'q':>4} {'bytes a round':>14} {'rounds':>7} {'bytes':>12} {'seconds':>8}"
+    columns = f"{'q':>4} {'bytes per round':>15} {'rounds':>7} {'bytes':>12} {'seconds':>8}"
     print(f"\nuntil accuracy {TARGET}\n  {'':22} {columns}", flush=True)
     for q in (10, 50) if quick else (1, 10, 50):
         for name in METHODS:
@@ -55,9 +55,9 @@ def main(quick: bool = False) -> None:
                     "accuracy": trace.rows[-1]["accuracy"],
                 }
                 rows.append(row)
-                told = f"{met['round']:7} {row['bytes']:12,} {met['seconds']:8.2f}" if met else "  never"
-                print(f"  {name + ', ' + way:22} {q:4} {row['bytes_per_round']:14,.0f} {told}", flush=True)
-    keep("communication", target=TARGET, rows=rows)
+                outcome = f"{met['round']:7} {row['bytes']:12,} {met['seconds']:8.2f}" if met else "  never"
+                print(f"  {name + ', ' + way:22} {q:4} {row['bytes_per_round']:15,.0f} {outcome}", flush=True)
+    save("communication", target=TARGET, rows=rows)
 
 
 if __name__ == "__main__":

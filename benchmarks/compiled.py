@@ -1,8 +1,8 @@
-"""Compiled steps against the ordinary loop, on invariant logistic regression with m = 1, where arithmetic is cheapest.
+"""Compare compiled steps with the ordinary loop, on invariant logistic regression with m = 1 (the cheapest arithmetic).
 
     python -m benchmarks.compiled
 
-Beside them: what drawing the samples alone takes, which no engine can save.
+Drawing the samples, which no engine can avoid, is timed separately.
 """
 
 import sys
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from benchmarks.invariant_logistic import CLIENTS, LOCAL_STEPS, MOMENTA, RATES, SEEDS, ordinary_loop
-from benchmarks.results import keep
+from benchmarks.results import save
 from benchmarks.timing import MEASURES_ITSELF, Alternatives, as_rows, describe_machine, interleave, middle_round, report
 from fedcso.algorithms import FCSGM
 from fedcso.core.plan import Plan
@@ -23,11 +23,11 @@ from fedcso.estimators.plain import plain
 from fedcso.problems import InvariantLogistic
 
 INNER, ROUNDS, STEPS = 1, 40, 64
-"""m; rounds of a timed run; q, as many steps as are drawn together."""
+"""m, the rounds of a timed run, and q, which is the number of steps whose samples are drawn together."""
 
 
 def draw(problem: InvariantLogistic, seeds: Sequence[int]) -> None:
-    """All samples of a run, as every engine draws them."""
+    """Draw all samples of a run, as every engine does."""
     clients = problem.clients(CLIENTS)
     with one_thread():
         for round in range(ROUNDS):
@@ -60,9 +60,9 @@ def main(quick: bool = False) -> None:
         found[f"{count} runs"] = {"times_faster": count * loop / ours, "times_drawing": ours / drawn}
         print(
             f"  compiled, {count} runs: {count * loop / ours:.0f} times faster than the loop, "
-            f"{ours / drawn:.1f} times what drawing takes"
+            f"{ours / drawn:.1f} times as long as drawing"
         )
-    keep("compiled", step=as_rows(timings, "ordinary loop"), found=found)
+    save("compiled", step=as_rows(timings, "ordinary loop"), found=found)
 
 
 if __name__ == "__main__":

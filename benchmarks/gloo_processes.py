@@ -1,7 +1,7 @@
-"""The usual research layout: one process for each client, which talk by gloo; for invariant logistic regression.
+"""Invariant logistic regression with one process for each client, connected by gloo, as usual in research code.
 
-Started by `benchmarks.invariant_logistic`; each process does what the ordinary loop does for its one client, and
-averages x and u by `all_reduce` after every q steps.
+`benchmarks.invariant_logistic` starts it. Each process does what the ordinary loop does for one client, and averages x
+and u with `all_reduce` after every q steps.
 """
 
 import multiprocessing
@@ -20,7 +20,7 @@ from fedcso.problems import InvariantLogistic
 def worker(
     rank: int, clients: int, port: int, rounds: int, local_steps: int, inner: int, answers: "Queue[float]"
 ) -> None:
-    """One client's whole life; the first one measures."""
+    """Run one client; the first one measures the time."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=clients)
     problem = InvariantLogistic()
@@ -28,7 +28,7 @@ def worker(
     torch.manual_seed(rank)
     x, u = torch.zeros(d, requires_grad=True), torch.zeros(d)
     for number in range(rounds + 1):
-        if number == 1:  # the first round warms up
+        if number == 1:  # the first round is a warm-up
             dist.barrier()
             started = time.perf_counter()
         for _ in range(local_steps):
@@ -51,12 +51,12 @@ def worker(
 
 
 def seconds_per_step(clients: int, rounds: int, local_steps: int, inner: int) -> float:
-    """FCSG-M in so many processes, without the time they take to start."""
+    """Return the seconds per step of FCSG-M with one process for each client, without their start."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["fedcso.problems", "fedcso.engines"])  # torch is loaded once, not by each
+    context.set_forkserver_preload(["fedcso.problems", "fedcso.engines"])  # load torch once instead of in each process
     answers: Queue[float] = context.Queue()
     every = [
         context.Process(target=worker, args=(rank, clients, port, rounds, local_steps, inner, answers))

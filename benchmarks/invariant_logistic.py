@@ -1,12 +1,12 @@
-"""Stacking against the ordinary per-client loop, on invariant logistic regression (m = 10, σ₂ = 1.5).
+"""Compare stacking with the ordinary loop over clients, on invariant logistic regression (m = 10, σ₂ = 1.5).
 
     python -m benchmarks.invariant_logistic
 
-Both engines for small models take part, `stacked` and `compiled` (which needs a C++ compiler; the time of compiling
-is left out; not in the quick mode). The usual research layout, a process for each client, is timed as well
-(`benchmarks.gloo_processes`). The ordinary loop is what one writes first: for each setting, seed, step and client
-draw a sample, call `backward`, take a step; average after every q steps. Its time for Figure 1's whole grid is that
-of one setting times the number of settings and seeds, because it does them one after the other.
+Both engines for small models are timed: `stacked`, and `compiled` (which needs a C++ compiler, is timed without compiling,
+and is not part of the quick run). So is the usual setup of research code, with one process for each client
+(`benchmarks.gloo_processes`). The ordinary loop is a straightforward implementation: for each setting, seed, step and
+client it draws a sample, computes a gradient and takes a step, and it averages after every q steps. Its time for Figure
+1's grid is that of one setting times the number of settings and seeds, because it runs them one after the other.
 """
 
 import sys
@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 
 from benchmarks.gloo_processes import seconds_per_step
-from benchmarks.results import keep
+from benchmarks.results import save
 from benchmarks.timing import MEASURES_ITSELF, Alternatives, as_rows, describe_machine, interleave, middle_round, report
 from fedcso.algorithms import FCSG, FCSGM
 from fedcso.core.algorithm import Algorithm
@@ -34,7 +34,7 @@ CLIENTS, LOCAL_STEPS, INNER = 16, 50, 10
 def ordinary_loop(
     problem: InvariantLogistic, rounds: int, momentum: float | None = None, inner: int = INNER
 ) -> torch.Tensor:
-    """FCSG or FCSG-M, one setting, written plainly with autograd."""
+    """Run one setting of FCSG or FCSG-M with autograd, and return the final mean of x."""
     d = problem.dimension
     truth = problem.clients(1)[0].truth
     models = [torch.randn(d).requires_grad_() for _ in range(CLIENTS)]
@@ -131,7 +131,7 @@ def main(quick: bool = False) -> None:
             f"  {name} {1e3 * seconds:.2f} ms: {loop / seconds:.0f} times faster than the loop, "
             f"{settings * in_processes / seconds:.0f} than the processes; one setting {one_setting:.0f}"
         )
-    keep(
+    save(
         "invariant_logistic",
         step=as_rows(timings, "ordinary loop, FCSG"),
         grid={"settings": settings, "loop": loop, "processes": settings * in_processes, **ours},

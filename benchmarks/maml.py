@@ -1,10 +1,10 @@
-"""One local step of federated MAML against the ordinary loop.
+"""Compare one local step of federated MAML with the ordinary loop.
 
     python -m benchmarks.maml
 
-16 clients, one 5-way-1-shot task each with 15 query images a class, conv4 strided, FCSG. The ordinary loop adapts with
-`create_graph=True` and calls `backward` on the query loss, client after client, once with torch's default threads and
-once with a single one. Both average after the round's 10 steps.
+16 clients with one 5-way 1-shot task each, 15 query images per class, the strided conv4, FCSG. The ordinary loop adapts
+with `create_graph=True` and differentiates the query loss, for one client after the other, once with torch's default
+number of threads and once with one thread. Both average after the round's 10 steps.
 """
 
 import sys
@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch.func import functional_call
 
-from benchmarks.results import keep
+from benchmarks.results import save
 from benchmarks.timing import as_rows, describe_machine, interleave, operations, report, report_peak
 from fedcso.algorithms import FCSG
 from fedcso.core.estimator import sample
@@ -74,7 +74,7 @@ def main(quick: bool = False) -> None:
     x = problem.init(rng)
     per_task = operations(lambda: problem.closed_form(x, batch.xi, batch.eta))
     peak = report_peak("threads engine", CLIENTS * per_task, timings["threads engine"].median)
-    keep("maml", step=as_rows(timings, "ordinary loop, 1 torch thread"), share_of_peak=peak)
+    save("maml", step=as_rows(timings, "ordinary loop, 1 torch thread"), share_of_peak=peak)
 
 
 if __name__ == "__main__":

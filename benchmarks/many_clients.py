@@ -1,11 +1,11 @@
-"""Thousands of clients of which few are at work: time and memory of a round.
+"""Measure time and memory of a round with thousands of clients, of which few take part.
 
     python -m benchmarks.many_clients
 
-N = 16 … 10,000 clients with ragged shares of one memory-mapped array of MNIST-shaped pictures; 1 % of them, at least
-16, take part in a round of 5 steps × batch 32 of the small MNIST network (185,000 parameters). FCSG-M keeps nothing at
-home; SCAFFOLD keeps a control variate for every client that has ever taken part, as large as the model. Every line is
-measured in a process of its own, because a process never gives its peak back.
+N = 16 … 10,000 clients have parts of different sizes of one memory-mapped array of MNIST-shaped pictures. 1 % of them,
+but at least 16, take part in a round of 5 steps of batch 32 of the small MNIST network (185,000 parameters). FCSG-M has
+no local state; SCAFFOLD has a control variate as large as the model for every client that has taken part. Every line is
+measured in a new process, because the peak memory of a process never decreases.
 """
 
 import json
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.results import keep
+from benchmarks.results import save
 from benchmarks.timing import describe_machine
 from fedcso.algorithms import FCSGM, Scaffold
 from fedcso.core.algorithm import Algorithm
@@ -39,7 +39,7 @@ ROUNDS, QUICK_ROUNDS = 8, 2
 
 
 def clients_of(number: int, folder: Path) -> list[Examples]:
-    """Shares of 1 … 79 pictures, by number in one array on disk."""
+    """Return clients with 1 … 79 pictures each, as indices into one array on disk."""
     rng = np.random.default_rng(0)
     sizes = rng.integers(1, 2 * SHARE, number)
     pictures = rng.integers(0, 256, (int(sizes.sum()), 1, 28, 28), dtype=np.uint8)
@@ -50,19 +50,19 @@ def clients_of(number: int, folder: Path) -> list[Examples]:
 
 
 class Pictures(Classification):
-    """Bytes become numbers when a batch is used."""
+    """Classification of pictures stored as bytes, which are converted to floats in each batch."""
 
     def losses(self, x: Any, xi: Examples) -> torch.Tensor:
-        """As ever."""
+        """Return the losses."""
         return super().losses(x, Examples(xi.inputs.float() / 255, xi.labels))
 
 
 def measure(method: str, number: int, rounds: int) -> dict[str, float]:
-    """One line, in this process: seconds a round, and by how much memory grew at its peak."""
+    """Measure one line in this process: seconds per round, peak memory, and growth of memory."""
     with tempfile.TemporaryDirectory() as folder:
         clients = clients_of(number, Path(folder))
         problem, plan = Pictures(SmallCNN), Plan(1, LOCAL_STEPS, BATCH, participation=min(FEWEST, number))
-        run(METHODS[method], Task(problem, clients), plan, engine="threads")  # warms up
+        run(METHODS[method], Task(problem, clients), plan, engine="threads")  # warm-up
         before, moments = _private_bytes(), [time.perf_counter()]
         peak = before
 
@@ -94,19 +94,19 @@ def _status(field: str) -> int:
 
 
 def _private_bytes() -> int:
-    """What the process holds in memory of its own, without files that are mapped."""
+    """Return the private memory of the process, without mapped files."""
     return _status("RssAnon:")
 
 
 def _peak_bytes() -> int:
-    """The most that the process ever had in memory, mapped files included."""
+    """Return the peak memory of the process, including mapped files."""
     return _status("VmHWM:")
 
 
 def main(quick: bool = False) -> None:
     describe_machine()
     rows = []
-    print(f"\n  {'':10} {'clients':>8} {'at work':>8} {'a round':>10} {'per client':>11} {'peak':>9} {'grown':>9}")
+    print(f"\n  {'':10} {'clients':>8} {'active':>8} {'per round':>10} {'per client':>11} {'peak':>9} {'grown':>9}")
     for method in METHODS:
         for number in QUICK_NUMBERS if quick else NUMBERS:
             arguments = [method, str(number), str(QUICK_ROUNDS if quick else ROUNDS)]
@@ -124,7 +124,7 @@ def main(quick: bool = False) -> None:
                 f"{row['grown_bytes'] / 1e6:6.0f} MB",
                 flush=True,
             )
-    keep("many_clients", rows=rows, parameters=sum(p.numel() for p in SmallCNN().parameters()))
+    save("many_clients", rows=rows, parameters=sum(p.numel() for p in SmallCNN().parameters()))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Where the time goes: the operators of one step of every workload, by their own share of its time.
+"""Profile one step of every workload: its operators, and their shares of the time.
 
     python -m benchmarks.operators
 
-One client computes in this thread, so that everything is seen: the stacked step of W1 has all 16 clients in it, those
-of W2, W3 and W4 are one client's.
+Everything runs in this thread, so that the profiler sees it. The stacked step of W1 has all 16 clients; the steps of W2,
+W3 and W4 are those of one client.
 """
 
 import sys
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.results import keep
+from benchmarks.results import save
 from benchmarks.timing import describe_machine
 from fedcso.algorithms import FCSG, FCSGM, FedAvg
 from fedcso.core.plan import Plan
@@ -32,7 +32,7 @@ SHOWN = 8
 
 
 def workloads() -> dict[str, tuple[Callable[[int], object], int]]:
-    """By name: a run of so many steps, and how many to profile: enough for a run's beginning not to show."""
+    """Return functions by name that run a number of steps, with a number that makes the start of a run negligible."""
     logistic = InvariantLogistic()
     sources = logistic.clients(16)
     rng = stream(0, 0, 0)
@@ -65,7 +65,7 @@ def workloads() -> dict[str, tuple[Callable[[int], object], int]]:
 
 
 def table(work: Callable[[int], object], steps: int) -> dict[str, Any]:
-    """The most expensive operators, and how many a step calls."""
+    """Return the most expensive operators, and the number of operators per step."""
     work(steps)
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
         work(steps)
@@ -91,10 +91,10 @@ def main(quick: bool = False) -> None:
     found = {}
     for name, (work, steps) in workloads().items():
         found[name] = table(work, steps)
-        print(f"\n{name}: {found[name]['operators_per_step']:.0f} operators a step")
+        print(f"\n{name}: {found[name]['operators_per_step']:.0f} operators per step")
         for line in found[name]["top"]:
-            print(f"  {line['operator']:36} {100 * line['share']:5.1f} %  {line['calls_per_step']:7.1f} calls a step")
-    keep("operators", workloads=found)
+            print(f"  {line['operator']:36} {100 * line['share']:5.1f} %  {line['calls_per_step']:7.1f} calls per step")
+    save("operators", workloads=found)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
-from benchmarks.results import kept
+from benchmarks.results import load_all
 from fedcso.core import atomic
 from fedcso.reports import figures
 from fedcso.reports.looks import look
@@ -18,7 +18,7 @@ PLOTS = DOCS / "performance"
 
 def write() -> Path:
     """Write the page and its plots, and return the path of the page."""
-    measured = kept()
+    measured = load_all()
     PLOTS.mkdir(parents=True, exist_ok=True)
     for name, draw in PICTURES.items():
         if name in measured:

@@ -1,4 +1,4 @@
-"""Measured numbers as JSON in `benchmarks/results/`, with the machine they were measured on."""
+"""Save and load results as JSON in `benchmarks/results/`, with a description of the machine."""
 
 import json
 import os
@@ -15,19 +15,19 @@ from fedcso.runs.folder import git_commit
 
 FOLDER = Path(__file__).parent / "results"
 IDLE = 3
-"""The place of idle time in the first line of /proc/stat."""
+"""The position of the idle time in the first line of /proc/stat."""
 
 
-def keep(name: str, **content: Any) -> None:
-    """Put what a benchmark has measured where the page is made from."""
+def save(name: str, **content: Any) -> None:
+    """Save the results of a benchmark."""
     FOLDER.mkdir(exist_ok=True)
     described = {"benchmark": name, "measured": time.strftime("%Y-%m-%d %H:%M"), "machine": machine(), **content}
     atomic.write(FOLDER / f"{name}.json", json.dumps(described, indent=1) + "\n")
-    print(f"\nkept in {FOLDER / name}.json")
+    print(f"\nsaved to {FOLDER / name}.json")
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers were measured on, and what else it had to do."""
+    """Return a description of the machine, and how busy it is."""
     return {
         "processor": processor(),
         "cores": len(os.sched_getaffinity(0)),
@@ -40,7 +40,7 @@ def machine() -> dict[str, Any]:
 
 
 def busy(seconds: float = 0.5) -> float:
-    """The share of the cores that others use while this process sleeps; 0 where that can't be seen."""
+    """Return the share of the cores that other processes use; 0 if it can't be measured."""
     before = _clock_ticks()
     time.sleep(seconds)
     passed = [after - earlier for earlier, after in zip(before, _clock_ticks(), strict=True)]
@@ -55,7 +55,7 @@ def _clock_ticks() -> list[int]:
 
 
 def processor() -> str:
-    """The processor's name."""
+    """Return the name of the processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -64,6 +64,6 @@ def processor() -> str:
     return next(names, platform.processor() or platform.machine())
 
 
-def kept() -> dict[str, dict[str, Any]]:
-    """All that has been measured, by name."""
+def load_all() -> dict[str, dict[str, Any]]:
+    """Return the latest results of all benchmarks by name."""
     return {path.stem: json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))}

@@ -1,9 +1,9 @@
-"""A pool of clients against the ordinary loop, on a small CNN with MNIST-shaped data.
+"""Compare the pool of threads with the ordinary loop, on a small CNN with MNIST-shaped data.
 
     python -m benchmarks.threads
 
-FedAvg, 16 clients × 5 steps × batch 32 a round. The ordinary loop trains one client after the other with
-`torch.optim.SGD`, once with torch's default threads and once with a single one.
+FedAvg with 16 clients, 5 steps per round and batches of 32. The ordinary loop trains one client after the other with
+`torch.optim.SGD`, once with torch's default number of threads and once with one thread.
 """
 
 import copy
@@ -12,7 +12,7 @@ import sys
 import torch
 import torch.nn.functional as F
 
-from benchmarks.results import keep
+from benchmarks.results import save
 from benchmarks.timing import as_rows, describe_machine, interleave, report
 from fedcso.algorithms import FedAvg
 from fedcso.core.plan import Plan
@@ -64,7 +64,7 @@ def main(quick: bool = False) -> None:
         repetitions=2 if quick else 5,
     )
     report("One round of FedAvg, 16 clients", timings, f"ordinary loop, {default} torch threads", "round")
-    keep("threads", round=as_rows(timings, f"ordinary loop, {default} torch threads"))
+    save("threads", round=as_rows(timings, f"ordinary loop, {default} torch threads"))
 
 
 if __name__ == "__main__":

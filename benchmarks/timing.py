@@ -1,4 +1,4 @@
-"""Interleaved timing: every alternative in turn, several times over, so that all see the same machine."""
+"""Time alternatives in turn, several times, so that all run under the same conditions."""
 
 import os
 import platform
@@ -15,32 +15,32 @@ from torch.utils.flop_counter import FlopCounterMode
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds per unit of work, over the repetitions."""
+    """Seconds per unit of work, for each repetition."""
 
     name: str
     seconds: list[float]
 
     @property
     def median(self) -> float:
-        """The middle repetition."""
+        """The median of the repetitions."""
         return statistics.median(self.seconds)
 
     @property
     def spread(self) -> tuple[float, float]:
-        """Fastest and slowest repetition."""
+        """The fastest and the slowest repetition."""
         return min(self.seconds), max(self.seconds)
 
 
 MEASURES_ITSELF = 0.0
-"""For work that takes long to set up: it returns the seconds a unit took, and warms up by itself."""
+"""The units of work that measures itself: it returns the seconds per unit and does its own warm-up."""
 
 
 Alternatives = dict[str, tuple[Callable[[], Any], float]]
-"""By name: some work, and how many units of it that is."""
+"""Functions to time by name, each with the number of units of work that it does."""
 
 
 def interleave(alternatives: Alternatives, repetitions: int = 5) -> dict[str, Timing]:
-    """Time each (function, units of work it does) in turns; the first, warming turn is left out."""
+    """Time the alternatives in turn; the first turn is a warm-up and is not counted."""
     seconds: dict[str, list[float]] = {name: [] for name in alternatives}
     for turn in range(repetitions + 1):
         for name, (work, units) in alternatives.items():
@@ -55,14 +55,14 @@ def interleave(alternatives: Alternatives, repetitions: int = 5) -> dict[str, Ti
 
 
 def middle_round(play: Callable[..., object], local_steps: int) -> float:
-    """Seconds a step of a run's middle round: some of the others compile, or keep x for the output."""
+    """Return the seconds per step in the median round of a run; in other rounds some engines compile or save x."""
     ends: list[float] = []
     play(callbacks=[lambda progress: ends.append(time.perf_counter())])
     return statistics.median(after - before for before, after in pairwise(ends)) / local_steps
 
 
 def report(title: str, timings: dict[str, Timing], baseline: str, unit: str) -> None:
-    """A table of medians, spreads and ratios to the baseline (above 1: faster than it)."""
+    """Print a table of medians, fastest and slowest times, and speed relative to the baseline."""
     print(f"\n{title}")
     print(f"  {'':34} {'median ' + unit:>16} {'fastest … slowest':>24} {'times faster':>14}")
     base = timings[baseline].median
@@ -75,7 +75,7 @@ def report(title: str, timings: dict[str, Timing], baseline: str, unit: str) -> 
 
 
 def as_rows(timings: dict[str, Timing], baseline: str) -> list[dict[str, Any]]:
-    """The same as numbers, to be kept."""
+    """Return the same table as numbers, to be saved."""
     return [
         {
             "name": timing.name,
@@ -89,7 +89,7 @@ def as_rows(timings: dict[str, Timing], baseline: str) -> list[dict[str, Any]]:
 
 
 def matmul_peak(threads: int, size: int = 1536) -> float:
-    """Floating-point operations a second of a large matrix product: what the machine can do at best."""
+    """Return the floating-point operations per second of a large matrix product, the machine's peak."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     a, b = torch.randn(size, size), torch.randn(size, size)
@@ -99,14 +99,14 @@ def matmul_peak(threads: int, size: int = 1536) -> float:
 
 
 def operations(work: Callable[[], object]) -> int:
-    """Floating-point operations of the convolutions and matrix products in some work of this thread."""
+    """Return the floating-point operations of the convolutions and matrix products that `work` does in this thread."""
     with FlopCounterMode(display=False) as counter:
         work()
     return int(counter.get_total_flops())
 
 
 def report_peak(name: str, operations: int, seconds: float) -> float:
-    """How much of the machine's best is reached, printed and returned as a share."""
+    """Print and return the share of the machine's peak that is reached."""
     cores = len(os.sched_getaffinity(0))
     peak = matmul_peak(cores)
     print(
@@ -117,6 +117,6 @@ def report_peak(name: str, operations: int, seconds: float) -> float:
 
 
 def describe_machine() -> None:
-    """One line on what the numbers were measured on."""
+    """Print one line that describes the machine."""
     cores = len(os.sched_getaffinity(0))
     print(f"{platform.machine()}, {cores} cores, torch {torch.__version__}, {torch.get_num_threads()} threads")

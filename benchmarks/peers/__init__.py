@@ -1,5 +1,5 @@
-"""W4 against other frameworks: plain FedAvg, the same network and data, by each one's public interface.
+"""Compare W4 with other frameworks: FedAvg with the same network and data, through their public interfaces.
 
-Their packages are in the extra `peers`, never in the core; install it into an environment of its own, because they have
-wishes of their own about versions.
+Their packages are in the extra `peers`. Install it into a separate environment, because they require particular versions
+of other packages.
 """

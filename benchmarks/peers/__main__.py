@@ -1,4 +1,4 @@
-"""W4: seconds a round of every framework that is installed, in turns.
+"""W4: seconds per round of every installed framework, timed in turn.
 
 python -m venv .venv-peers && .venv-peers/bin/pip install -e '.[peers]'
 .venv-peers/bin/python -m benchmarks.peers
@@ -10,15 +10,15 @@ import subprocess
 import sys
 from functools import partial
 
-from benchmarks.results import keep
+from benchmarks.results import save
 from benchmarks.timing import MEASURES_ITSELF, as_rows, describe_machine, interleave, report
 
 FRAMEWORKS = {"fedcso": "fedcso", "pfl": "pfl", "fluke": "fluke", "flower": "flwr"}
-"""By script, the package that it needs."""
+"""The package that each script needs."""
 
 
 def seconds_per_round(framework: str, rounds: int) -> float:
-    """One framework in a process of its own, without its start."""
+    """Run one framework in a new process and return its seconds per round, without its start."""
     command = [sys.executable, "-m", f"benchmarks.peers.{framework}_round", str(rounds)]
     answer = subprocess.run(command, capture_output=True, text=True)
     if answer.returncode:
@@ -29,12 +29,12 @@ def seconds_per_round(framework: str, rounds: int) -> float:
 
 def main(quick: bool = False) -> None:
     describe_machine()
-    there = [name for name, package in FRAMEWORKS.items() if importlib.util.find_spec(package)]
-    for name in FRAMEWORKS.keys() - set(there):
-        print(f"{name} is not installed here, and left out")
+    installed = [name for name, package in FRAMEWORKS.items() if importlib.util.find_spec(package)]
+    for name in FRAMEWORKS.keys() - set(installed):
+        print(f"{name} is not installed and is skipped")
     rounds = 3 if quick else 6
     timings = interleave(
-        {name: (partial(seconds_per_round, name, rounds), MEASURES_ITSELF) for name in there},
+        {name: (partial(seconds_per_round, name, rounds), MEASURES_ITSELF) for name in installed},
         repetitions=2 if quick else 5,
     )
     report("One round of FedAvg, 16 clients × 5 steps × 32 pictures", timings, "fedcso", "round")
@@ -43,7 +43,7 @@ def main(quick: bool = False) -> None:
         fastest = min(others, key=lambda timing: timing.median)
         ratio = fastest.median / timings["fedcso"].median
         print(f"  fedcso is {ratio:.1f} times as fast as {fastest.name}, the fastest of the others")
-    keep("peers", round=as_rows(timings, "fedcso"))
+    save("peers", round=as_rows(timings, "fedcso"))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""fedcso, the engine that it chooses by itself."""
+"""fedcso, with its default engine."""
 
 import sys
 
@@ -18,7 +18,7 @@ def main(rounds: int) -> None:
     plan = Plan(rounds, LOCAL_STEPS, BATCH, evaluate_every=rounds)
     problem = Classification(SmallCNN)
     run(FedAvg(RATE), Task(problem, clients), plan, callbacks=[lambda progress: clock.tick()])
-    clock.tell()
+    clock.report()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Flower's simulation engine: 16 nodes on Ray workers of one core each, messages round by round."""
+"""Flower's simulation engine, with 16 nodes on Ray workers of one core each."""
 
 import sys
 from typing import Any
@@ -18,7 +18,7 @@ client_app = ClientApp()
 
 @client_app.train()
 def train(message: Message, context: Context) -> Message:
-    """Five steps on the node's own examples."""
+    """Train for five steps on the node's examples."""
     torch.set_num_threads(1)
     number = int(context.node_config["partition-id"])
     inputs, labels = (part[number] for part in pictures())
@@ -36,7 +36,7 @@ def train(message: Message, context: Context) -> Message:
 
 
 def serve(rounds: int, clock: Clock) -> ServerApp:
-    """FedAvg over messages."""
+    """Return a server that runs FedAvg with messages."""
     app = ServerApp()
 
     @app.main()
@@ -61,7 +61,7 @@ def main(rounds: int) -> None:
     run_simulation(
         serve(rounds, clock), client_app, CLIENTS, backend_config={"client_resources": {"num_cpus": 1, "num_gpus": 0.0}}
     )
-    clock.tell()
+    clock.report()
 
 
 if __name__ == "__main__":

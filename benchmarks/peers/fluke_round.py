@@ -1,4 +1,4 @@
-"""fluke: `CentralizedFL`, which is FedAvg."""
+"""fluke, with its `FedAVG`."""
 
 import sys
 
@@ -11,19 +11,20 @@ TORCHVISION = torch.library.Library("torchvision", "DEF")
 
 
 class Ticking:
-    """Tells the clock of rounds."""
+    """A callback that reports the end of each round to the clock."""
 
     def __init__(self, clock: Clock):
         self.clock = clock
 
     def end_round(self, round: int) -> None:
-        """A round has ended."""
+        """Report the end of a round."""
         self.clock.tick()
 
 
 def declare_torchvision() -> None:
-    """fluke imports torchvision, of which there is no build for every CPU-only torch: let it be imported without its
-    compiled part, which nothing here uses.
+    """Let torchvision be imported without its compiled part.
+
+    fluke imports torchvision, which has no build for every CPU-only torch; the compiled part is not used here.
     """
     for name in ("nms", "qnms"):
         TORCHVISION.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
@@ -41,7 +42,9 @@ def main(rounds: int) -> None:
     environment = FlukeENV()
     environment.set_seed(0)
     environment.set_device("cpu")
-    environment.set_evaluator(ClassificationEval(eval_every=1_000_000, n_classes=10))  # nobody else evaluates either
+    environment.set_evaluator(
+        ClassificationEval(eval_every=1_000_000, n_classes=10)
+    )  # no evaluation, as for the other frameworks
     environment.set_eval_cfg(server=False, locals=False, pre_fit=False, post_fit=False, task="classification")
     splitter = DataSplitter(DataContainer(x, y, x[:32], y[:32], 10), distribution="iid", client_split=0.0)
     settings = DDict(
@@ -58,7 +61,7 @@ def main(rounds: int) -> None:
     method = FedAVG(CLIENTS, splitter, settings)
     method.attach(Ticking(clock))
     method.run(rounds, 1.0)
-    clock.tell()
+    clock.report()
 
 
 if __name__ == "__main__":

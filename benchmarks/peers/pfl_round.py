@@ -1,4 +1,4 @@
-"""pfl-research: `FederatedAveraging` on a `SimulatedBackend`."""
+"""pfl-research, with `FederatedAveraging` on a `SimulatedBackend`."""
 
 import sys
 from typing import Any
@@ -22,20 +22,20 @@ from fedcso.models.small_cnn import SmallCNN
 
 
 class Network(SmallCNN):
-    """With the two methods that pfl asks for."""
+    """The network, with the two methods that pfl requires."""
 
     def loss(self, inputs: torch.Tensor, labels: torch.Tensor, eval: bool = False) -> torch.Tensor:
-        """Cross-entropy."""
-        return F.cross_entropy(self(inputs), labels.long())  # pfl makes all data float
+        """Return the cross-entropy."""
+        return F.cross_entropy(self(inputs), labels.long())  # pfl converts all data to float
 
     def metrics(self, inputs: torch.Tensor, labels: torch.Tensor) -> dict[str, Any]:
-        """The loss again."""
+        """Return the loss as a metric."""
         with torch.no_grad():
             return {"loss": Weighted(float(self.loss(inputs, labels)) * len(labels), len(labels))}
 
 
 class Ticking(TrainingProcessCallback):
-    """Tells the clock of rounds."""
+    """A callback that reports the end of each round to the clock."""
 
     def __init__(self, clock: Clock):
         self.clock = clock
@@ -43,7 +43,7 @@ class Ticking(TrainingProcessCallback):
     def after_central_iteration(
         self, aggregate_metrics: Any, model: Any, *, central_iteration: int
     ) -> tuple[bool, Any]:
-        """A round has ended; go on."""
+        """Report the end of a round, and continue."""
         self.clock.tick()
         return False, Metrics()
 
@@ -67,7 +67,7 @@ def main(rounds: int) -> None:
         [Ticking(clock)],
     )
     assert np.isfinite(float(next(network.parameters()).detach().sum()))
-    clock.tell()
+    clock.report()
 
 
 if __name__ == "__main__":

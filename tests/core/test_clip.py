@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fedcso.algorithms import BSGD, FCSG, FCSGM, SOX, AccFCSGM, FedAvg, LocalSCGD, LocalSCGDM, Scaffold
 from fedcso.core.errors import InvalidValue, NonFinite
 from fedcso.core.estimator import sample
-from fedcso.core.oracle import Cohort, Oracle, shortened
+from fedcso.core.oracle import Cohort, Oracle, clip_norm
 from fedcso.core.plan import Plan
 from fedcso.core.problem import split_steps
 from fedcso.core.streams import stream
@@ -70,7 +70,7 @@ def tree(parts) -> dict:
 @given(trees, st.floats(1e-3, 1e3))
 def test_what_is_too_long_is_shortened_and_the_rest_stays_as_it_is(parts, longest):
     gradient = tree(parts)
-    before, after = norm(gradient).item(), shortened(gradient, longest)
+    before, after = norm(gradient).item(), clip_norm(gradient, longest)
     if before <= longest:
         assert torch.equal(after["w"], gradient["w"])
         assert torch.equal(after["b"], gradient["b"])
@@ -80,24 +80,24 @@ def test_what_is_too_long_is_shortened_and_the_rest_stays_as_it_is(parts, longes
 
 
 def test_the_length_is_that_of_all_leaves_together():
-    after = shortened({"w": torch.tensor([3.0, 0.0]), "b": torch.tensor(4.0)}, 1.0)
+    after = clip_norm({"w": torch.tensor([3.0, 0.0]), "b": torch.tensor(4.0)}, 1.0)
     assert_close(after, {"w": torch.tensor([0.6, 0.0]), "b": torch.tensor(0.8)}, tolerance=1e-6)
 
 
 def test_no_gradient_stays_none():
-    assert torch.equal(shortened(torch.zeros(3), 1.0), torch.zeros(3))
+    assert torch.equal(clip_norm(torch.zeros(3), 1.0), torch.zeros(3))
 
 
 @pytest.mark.parametrize("size", [1e18, 1e25, 1e38])
 def test_a_gradient_whose_square_overflows_is_shortened_too(size):
     """Else it would vanish without a word."""
-    after = shortened(torch.tensor([3.0, -4.0]) * (size / 5), 1.0)
+    after = clip_norm(torch.tensor([3.0, -4.0]) * (size / 5), 1.0)
     assert_close(after, torch.tensor([0.6, -0.8]), tolerance=1e-5)
 
 
 @pytest.mark.parametrize("broken", [math.nan, math.inf, -math.inf])
 def test_what_is_not_finite_does_not_become_so(broken):
-    after = shortened({"w": torch.tensor([broken, 1.0]), "b": torch.tensor(1.0)}, 1.0)
+    after = clip_norm({"w": torch.tensor([broken, 1.0]), "b": torch.tensor(1.0)}, 1.0)
     assert not torch.isfinite(after["w"][0])
 
 

@@ -105,7 +105,7 @@ def test_neither_half_widths_nor_what_has_no_curve_is_averaged_over_clients():
         *("distance", "distance_interval", "root", "prevalence"),
         *("client_distance", "client_root"),
     ]
-    at_clients = JUDGE.at_clients(X, ByClient(4.0, [0.0, 1.0]))
+    at_clients = JUDGE.measure_at_clients(X, ByClient(4.0, [0.0, 1.0]))
     assert [list(metrics) for metrics in at_clients] == [["distance", "root", "prevalence"]] * 2
 
 
@@ -116,5 +116,5 @@ def test_a_client_without_data_of_its_own_is_left_out():
 
 def test_clients_do_not_remember_how_they_measured():
     """A graph kept for every evaluation would fill the memory."""
-    (metrics,) = JUDGE.at_clients(X.clone().requires_grad_(), ByClient(4.0, [0.0]))
+    (metrics,) = JUDGE.measure_at_clients(X.clone().requires_grad_(), ByClient(4.0, [0.0]))
     assert not metrics["distance"].requires_grad

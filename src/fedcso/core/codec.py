@@ -67,7 +67,7 @@ class Messages(Protocol):
 
 @dataclass(frozen=True)
 class Codec:
-    """How `shared` travels: a frozen dataclass whose methods are the five stages of a message. This one sends everything.
+    """How `shared` travels: a frozen dataclass with a method for each stage of a message. This one sends everything.
 
         server    broadcast       = broadcast(server.shared, memory, round)
         client    shared, memory  = receive(message, memory, round)    followed by the method's local steps
@@ -118,8 +118,8 @@ class Codec:
         """Raise `FedcsoError` if the codec can't send what a method shares."""
         if missing := self.needs - shared.keys():
             raise FedcsoError(
-                f"the codec {type(self).__name__} can't be used with {type(algorithm).__name__}, which does not share "
-                f"{', '.join(sorted(missing))}: choose a method that does, or send everything (full)"
+                f"{type(algorithm).__name__} does not share {', '.join(sorted(missing))}, which the codec "
+                f"{type(self).__name__} requires: use another codec, or a method that shares it"
             )
 
     def remembers(self, last: int, round: int) -> bool:

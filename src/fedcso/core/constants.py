@@ -34,7 +34,12 @@ class Constants:
         for name in ("outer_slope", "inner_slope", "gap"):
             require_positive(name, getattr(self, name))
         for name in ("outer_smoothness", "inner_smoothness", "inner_noise"):
-            require(name, getattr(self, name), lambda v: is_number(v) and 0 <= v < float("inf"), "a finite number, at least 0")
+            require(
+                name,
+                getattr(self, name),
+                lambda v: is_number(v) and 0 <= v < float("inf"),
+                "a finite number, at least 0",
+            )
         require("smoothness", self.smoothness, lambda v: v > 0, "above 0: f or g must be curved (S_f or S_g above 0)")
 
     @property

@@ -95,6 +95,11 @@ def require_positive(field: str, value: Any) -> None:
     require(field, value, lambda v: is_number(v) and 0 < v < float("inf"), "a finite number above 0")
 
 
+def require_nonnegative(field: str, value: Any) -> None:
+    """Raise `InvalidValue` unless a value (or grid, or schedule) is a finite number, at least 0."""
+    require(field, value, lambda v: is_number(v) and 0 <= v < float("inf"), "a finite number, at least 0")
+
+
 def require_fraction(field: str, value: Any) -> None:
     """Raise `InvalidValue` unless a value (or grid, or schedule) is a number in (0, 1]."""
     require(field, value, lambda v: is_number(v) and 0 < v <= 1, "a number in (0, 1]")

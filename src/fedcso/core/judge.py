@@ -1,4 +1,4 @@
-"""How models are judged on held-out data; it belongs to a task, not to the mathematics of a problem."""
+"""How models are judged on held-out data. A judge belongs to a task; the problem is mathematics only."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,52 +13,53 @@ from fedcso.core.tree import Tree
 
 
 class Network(NamedTuple):
-    """A trained network that can be exported, and a few inputs as it takes them."""
+    """A trained network that can be exported, and a few example inputs."""
 
     module: nn.Module
     inputs: torch.Tensor
 
 
 class ByClient(NamedTuple):
-    """Held-out data as a whole, and what each client measures at home."""
+    """Held-out data as a whole, and the part of each client."""
 
     whole: Any
     clients: Sequence[Any]
     names: Sequence[str] = ()
-    """Who they are, if not the clients that train, in their order."""
+    """The names of these clients, if they are not the clients that train, in the same order."""
 
 
 Evaluate = Callable[[Tree, Any], dict[str, Any]]
-"""(x, held-out data) to metrics by name."""
+"""(x, held-out data) → metrics by name."""
 
 
 def measure_nothing(x: Tree, data: Any) -> dict[str, Any]:
-    """Return no metrics: there is nothing to judge a model by."""
+    """Return no metrics."""
     return {}
 
 
 @dataclass(frozen=True)
 class Judge:
-    """What is measured of a model on held-out data, and which of it decides.
+    """What is measured of a model on held-out data, and the metric by which models are chosen.
 
-    Several problems can share a judge (three ranking losses, one average precision), and a task can bring its own
-    metrics without touching its problem:
+    Several problems can share a judge (three ranking losses are judged by the same average precision), and a task can
+    use its own metrics without changing its problem:
 
         Judge(evaluate, metrics=[Metric("f1", higher_is_better=True, share=True)])
     """
 
     evaluate: Evaluate = measure_nothing
-    """Called only where there are held-out data."""
+    """Called only if there are held-out data."""
     metrics: Sequence[Metric] = ()
-    """What `evaluate` returns, the most telling first. What it returns besides is recorded and decides nothing."""
+    """Declarations of what `evaluate` returns, the most important first. Undeclared metrics are recorded, but can't be
+    used to choose a model."""
     select: str | None = None
-    """The metric by which models are chosen; by default the first one that says which way is better."""
+    """The metric by which models are chosen; by default the first whose `higher_is_better` is not None."""
     broadcasts: bool = False
-    """True if `evaluate` accepts further leading axes on x and returns a value for each index of them."""
+    """True if `evaluate` accepts leading axes on x and returns a value for each of their indices."""
     rank: Callable[[Tree, Any], tuple[torch.Tensor, torch.Tensor]] | None = None
-    """Scores of held-out examples and their labels 0 and 1, of which precision-recall curves are drawn."""
+    """(x, held-out data) → scores and labels 0 and 1, for precision-recall curves."""
     network: Callable[[Tree, Any], Network] | None = None
-    """The trained network to export."""
+    """(x, held-out data) → the trained network, for export."""
 
     def __post_init__(self) -> None:
         require(
@@ -74,35 +75,37 @@ class Judge:
             object.__setattr__(self, "select", directed[0] if directed else None)
         elif not names:
             raise FedcsoError(
-                f"select = {self.select!r} is not declared: say which way is better, as in "
+                f"select = {self.select!r} is not declared: declare it with the direction that is better, as in "
                 f"Judge(…, metrics=[fedcso.Metric({self.select!r}, higher_is_better=True)])"
             )
         elif self.select not in names:
             raise UnknownName("metric to select by", self.select, names)
         elif self.metric(self.select).higher_is_better is None:
-            raise InvalidValue("select", self.select, "a metric that is declared with higher_is_better True or False")
+            raise InvalidValue(
+                "select", self.select, "a metric whose declaration sets higher_is_better to True or False"
+            )
 
     def metric(self, name: str) -> Metric:
-        """Return the declaration of a metric, also if there is none."""
+        """Return the declaration of a metric, or `Metric(name)` if it is not declared."""
         return next((metric for metric in self.metrics if metric.name == name), Metric(name))
 
     def measure(self, x: Tree, data: Any) -> dict[str, Any]:
-        """Return the metrics of a model on held-out data; none where there are no such data.
+        """Return the metrics of a model on held-out data; an empty dict if there are no such data.
 
-        Where the data are `ByClient`, the means over the clients follow the metrics on the whole.
+        For `ByClient` data, the metrics on the whole are followed by their means over the clients.
         """
         if data is None:
             return {}
         if isinstance(data, ByClient):
-            return self.measure(x, data.whole) | self.mean_over_clients(self.at_clients(x, data))
+            return self.measure(x, data.whole) | self.mean_over_clients(self.measure_at_clients(x, data))
         found = self.evaluate(x, data)
         if self.select is not None and self.select not in found:
-            there = ", ".join(found) or "nothing"
-            raise FedcsoError(f"the judge selects by {self.select!r}, but its evaluate returns {there}")
+            names = ", ".join(found) or "nothing"
+            raise FedcsoError(f"the judge selects by {self.select!r}, but its evaluate returns {names}")
         return found
 
-    def at_clients(self, x: Tree, data: ByClient) -> list[dict[str, Any]]:
-        """Return the metrics of one model at each client, without the half-widths of their intervals."""
+    def measure_at_clients(self, x: Tree, data: ByClient) -> list[dict[str, Any]]:
+        """Return the metrics of one model at each client; half-widths of confidence intervals are left out."""
         with torch.no_grad():
             measured = [self.measure(x, own) for own in data.clients]
         return [
@@ -111,7 +114,7 @@ class Judge:
         ]
 
     def mean_over_clients(self, measured: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Return the means: every client counts alike, except where a metric is undefined (nan) for it."""
+        """Return the unweighted means over clients; clients for which a metric is undefined (nan) are left out."""
         names = dict.fromkeys(name for metrics in measured for name in metrics)
         return {
             self.metric(name).over_clients().name: torch.stack(

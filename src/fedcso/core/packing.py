@@ -1,7 +1,7 @@
-"""Trees of tensors as bytes, to be kept or sent: safetensors with the trees' shapes in its head, no pickle.
+"""Pack trees of tensors into bytes, to save or send them: safetensors with the trees' structure in its header, no pickle.
 
-Written and read piece by piece: what was put away in a file (`Spilled`) goes from there into the next without ever
-being in memory as a whole.
+Files are written and read in pieces: what was spilled to disk (`Spilled`) is copied from one file into the next without
+ever being in memory as a whole.
 """
 
 import json
@@ -17,7 +17,7 @@ from fedcso.core.errors import FedcsoError
 from fedcso.core.tree import Tree
 
 Reader = Callable[[int, int], bytes]
-"""(offset, length) -> so many bytes from there."""
+"""(offset, length) → that many bytes from that offset."""
 
 DTYPES = {
     "F64": torch.float64,
@@ -31,25 +31,25 @@ DTYPES = {
     "U8": torch.uint8,
     "BOOL": torch.bool,
 }
-"""Kinds of numbers by the names that safetensors gives them."""
+"""dtypes by their names in safetensors."""
 
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 @dataclass(frozen=True)
 class Spilled:
-    """A packed tree somewhere in a file; it takes no memory until it is loaded."""
+    """A packed tree inside a file; it takes no memory until it is loaded."""
 
     read: Reader
     offset: int
     length: int
 
     def content(self) -> bytes:
-        """The packed tree."""
+        """Return the packed tree."""
         return self.read(self.offset, self.length)
 
     def load(self, device: str = "cpu") -> Tree:
-        """The tree."""
+        """Return the tree."""
         return unpack(self.content(), device)[0]
 
 
@@ -57,28 +57,27 @@ Leaf = torch.Tensor | Spilled
 
 
 def pack(tree: Tree, **notes: Any) -> bytes:
-    """One tree, and what is noted beside it."""
+    """Pack a tree, and notes that can be written as JSON."""
     tensors: dict[str, Leaf] = {}
     code = encode(tree, tensors, {})
     return b"".join(chunks({"tree": code, **notes}, tensors))
 
 
 def unpack(content: bytes, device: str = "cpu") -> tuple[Tree, dict[str, Any]]:
-    """The tree again, and the notes."""
+    """Return the tree and the notes that `pack` was given."""
     head, tensors = parse(lambda offset, length: content[offset : offset + length], device)
     return decode(head.pop("tree"), tensors), head
 
 
 def chunks(head: dict[str, Any], tensors: dict[str, Leaf]) -> Iterator[bytes]:
-    """A whole file, piece by piece."""
+    """Yield the content of a file, piece by piece."""
     table: dict[str, Any] = {"__metadata__": {"fedcso": json.dumps(head)}}
     end = 0
     for name, leaf in tensors.items():
-        parked = isinstance(leaf, Spilled)
         start, end = end, end + (leaf.length if isinstance(leaf, Spilled) else leaf.numel() * leaf.element_size())
         kind, shape = ("U8", [leaf.length]) if isinstance(leaf, Spilled) else (NAMES[leaf.dtype], list(leaf.shape))
         table[name] = {"dtype": kind, "shape": shape, "data_offsets": [start, end]}
-        if parked:
+        if isinstance(leaf, Spilled):
             table["__metadata__"][name] = "parked"
     text = json.dumps(table).encode()
     text += b" " * (-len(text) % 8)
@@ -88,7 +87,7 @@ def chunks(head: dict[str, Any], tensors: dict[str, Leaf]) -> Iterator[bytes]:
 
 
 def parse(read: Reader, device: str = "cpu") -> tuple[dict[str, Any], dict[str, Leaf]]:
-    """The head and the tensors of such a file; what was parked stays in it."""
+    """Return the header and the tensors of such a file; spilled trees stay in the file."""
     length = int.from_bytes(read(0, 8), "little")
     table = json.loads(read(8, length))
     notes = table.pop("__metadata__")
@@ -106,14 +105,14 @@ def parse(read: Reader, device: str = "cpu") -> tuple[dict[str, Any], dict[str, 
 
 
 class OpenFile:
-    """A file that stays open, even without a name, as long as something in it may be read."""
+    """A file that stays open for as long as this object is referenced, even after its name is removed."""
 
     def __init__(self, descriptor: int):
         self.descriptor = descriptor
         weakref.finalize(self, os.close, descriptor)
 
     def read(self, offset: int, length: int) -> bytes:
-        """So many bytes from there, fewer only at the end of the file."""
+        """Return `length` bytes from `offset`, fewer only at the end of the file."""
         parts = []
         while part := os.pread(self.descriptor, length, offset):
             parts.append(part)
@@ -122,7 +121,7 @@ class OpenFile:
 
 
 def encode(tree: Tree, tensors: dict[str, Leaf], seen: dict[int, str]) -> Any:
-    """The tree as JSON with names at its leaves; each tensor goes once into `tensors`."""
+    """Return the structure of a tree as JSON with names for its leaves; add each tensor once to `tensors`."""
     if isinstance(tree, torch.Tensor | Spilled):
         if id(tree) not in seen:
             seen[id(tree)] = name = str(len(tensors))
@@ -133,13 +132,12 @@ def encode(tree: Tree, tensors: dict[str, Leaf], seen: dict[int, str]) -> Any:
     if type(tree) in (tuple, list):
         return {type(tree).__name__: [encode(child, tensors, seen) for child in tree]}
     raise FedcsoError(
-        f"a model of type {type(tree).__name__} can't be saved; build it of tensors in dicts, tuples, lists, "
-        "with text for keys"
+        f"a model of type {type(tree).__name__} can't be saved: use tensors in dicts (with str keys), tuples and lists"
     )
 
 
 def decode(code: Any, tensors: dict[str, Leaf]) -> Tree:
-    """The tree again."""
+    """Return the tree that `encode` was given."""
     if isinstance(code, str):
         return tensors[code]
     ((kind, children),) = code.items()

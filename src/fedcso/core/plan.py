@@ -1,4 +1,4 @@
-"""How long and in what portions a run goes, whatever the algorithm."""
+"""The plan of a run: its length, batch sizes and participation, whatever the algorithm."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from fedcso.core.streams import SERVER, stream
 
 @dataclass(frozen=True)
 class Plan:
-    """The sizes of a run: rounds, steps, batches, who takes part, how clients count."""
+    """The sizes of a run: rounds, steps, batches, participation, weights of clients."""
 
     rounds: int = 100
     """Communication rounds; T = rounds · local_steps."""
@@ -23,23 +23,23 @@ class Plan:
     inner_batch: int = 10
     """m, inner samples per outer sample."""
     initial_batch: int | None = None
-    """B, outer samples of the very first estimate; b if not given."""
+    """B, outer samples of the first estimate; b if not given."""
     participation: int | float = 1.0
-    """How many clients take part in a round, drawn by seed: a fraction (float) or a number (int)."""
+    """Clients that take part in a round, drawn by the seed: a fraction (float) or a number (int)."""
     weights: Literal["uniform", "size"] = "uniform"
-    """How clients count in averages: all alike as in the paper, or by the size of their data."""
+    """Weights of clients in averages: equal, as in the paper, or by the size of their data."""
     evaluate_every: int = 1
     """Rounds between two evaluations; the start and the last round are always evaluated."""
     epsilon: float = 0.0
-    """ε: stop when the mean of ‖∇F(x̄)‖² over the evaluations so far is at most ε², where ∇F is known; 0 for never."""
+    """ε: stop when the mean of ‖∇F(x̄)‖² over the evaluations so far is at most ε² (if ∇F is known); 0 for never."""
     diagnose_every: int = 0
     """Rounds between two measurements of bias and noise (which cost samples); 0 for never."""
     inner_batch_most: int | None = None
-    """Double m, up to this, whenever a diagnosis finds a bias of more than half of ‖∇F‖; never if not given."""
+    """Double m, up to this, whenever a diagnosis finds a bias above half of ‖∇F‖; never if not given."""
     clip: float = 0.0
-    """Gradients (each client's, at every step) longer than this are shortened to it; 0 for never."""
+    """Clip every client's gradient to this norm at every step; 0 for no clipping."""
     on_nonfinite: Literal["stop", "drop"] = "stop"
-    """A client whose loss, gradient or update is not finite stops the run, or is left out of the round."""
+    """Stop the run if a client's loss, gradient or update is not finite, or drop the client from the round."""
 
     def __post_init__(self) -> None:
         for name in ("rounds", "local_steps", "outer_batch", "inner_batch", "evaluate_every"):
@@ -52,11 +52,13 @@ class Plan:
             lambda p: is_number(p) and (p >= 1 if isinstance(p, int) else 0 < p <= 1),
             "a fraction in (0, 1] (float) or a number of clients, at least 1 (int)",
         )
-        require("epsilon", self.epsilon, lambda e: is_number(e) and 0 <= e < float("inf"), "at least 0")
+        require(
+            "epsilon", self.epsilon, lambda e: is_number(e) and 0 <= e < float("inf"), "a finite number, at least 0"
+        )
         require_count("diagnose_every", self.diagnose_every, least=0)
         if self.inner_batch_most is not None:
             require_count("inner_batch_most", self.inner_batch_most, least=self.inner_batch)
-            require("diagnose_every", self.diagnose_every, bool, "at least 1 where inner_batch_most is given")
+            require("diagnose_every", self.diagnose_every, bool, "at least 1 if inner_batch_most is given")
         require("clip", self.clip, lambda norm: is_number(norm) and norm >= 0, "a norm, or 0 for no clipping")
         require_choice("weights", self.weights, ("uniform", "size"))
         require_choice("on_nonfinite", self.on_nonfinite, ("stop", "drop"))
@@ -68,7 +70,7 @@ class Plan:
 
     @property
     def adaptive(self) -> bool:
-        """True if m may change."""
+        """True if m can change during the run."""
         return self.inner_batch_most is not None
 
     @property
@@ -77,11 +79,11 @@ class Plan:
         return self.rounds * self.local_steps
 
     def steps(self, round: int) -> range:
-        """The steps t of a round."""
+        """Return the steps t of a round."""
         return range(round * self.local_steps, (round + 1) * self.local_steps)
 
     def participants(self, seed: int, round: int, clients: int) -> list[int]:
-        """Which clients take part in a round, in ascending order."""
+        """Return the clients that take part in a round, in ascending order."""
         if isinstance(self.participation, float):
             number = max(1, round_half_up(self.participation * clients))
         else:
@@ -92,18 +94,18 @@ class Plan:
         return sorted(chosen.tolist())
 
     def weight(self, problem: Problem, data: Any) -> float:
-        """Return how much a client with these data counts (not normalised); those without a size count alike."""
+        """Return the weight of a client with these data, not normalised; data without a size have weight 1."""
         size = problem.size(data) if self.weights == "size" else None
         return 1.0 if size is None else float(size)
 
 
 def round_half_up(value: float) -> int:
-    """To the nearest whole number, halves upwards (Python's own `round` goes to the even one)."""
+    """Round to the nearest whole number, halves upwards (Python's `round` rounds them to even numbers)."""
     return int(value + 0.5)
 
 
 def require_single_machine(method: str, plan: Plan, clients: int) -> None:
-    """For methods of one machine: a single client (with all the data) and q = 1."""
+    """Raise `InvalidValue` unless there is a single client (with all the data) and q = 1."""
     if clients != 1:
         raise InvalidValue("clients", clients, f"1 for {method}, which runs on one machine: pool the data first")
     if plan.local_steps != 1:

@@ -93,7 +93,7 @@ class OverRanks(ClientByClient):
             (found["whole"],) = evaluate(replace(job.task, test=whole, validation=None), [x], weights)
             (found["validation"],) = evaluate_validation(job.task, [x])
         for n in own:
-            (metrics,) = judge.at_clients(x, ByClient(None, [at_home[n]]))
+            (metrics,) = judge.measure_at_clients(x, ByClient(None, [at_home[n]]))
             found["clients"][n] = {name: float(value) for name, value in metrics.items()}
         gathered = [json.loads(answer) for answer in ranks.all_gather(json.dumps(found).encode())]
         by_client = {int(n): metrics for answer in gathered for n, metrics in answer["clients"].items()}

@@ -7,7 +7,7 @@ Its bias does not fall with m, because every η_j is used alone, as if m were 1.
 
 import torch
 
-from fedcso.core.estimator import Estimator, blocks
+from fedcso.core.estimator import Estimator, split_into_blocks
 from fedcso.core.problem import Batch, Problem
 from fedcso.core.tree import Tree, leaves
 from fedcso.estimators.plain import plain
@@ -16,5 +16,5 @@ from fedcso.estimators.plain import plain
 @Estimator
 def mean_outside(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
     """Return the mean over η of f, for each ξ: a wrong objective, to show what this mistake costs."""
-    singles = blocks(batch, 1)
+    singles = split_into_blocks(batch, 1)
     return plain(problem, x, singles).reshape(leaves(batch.xi)[0].shape[0], -1).mean(1)

@@ -1,4 +1,4 @@
-"""The paper's figures and tables: settings, what the paper states, and what comes out here."""
+"""Reproductions of the paper's figures and tables: settings, runs, and checks of what the paper states."""
 
 from typing import Any
 
@@ -18,4 +18,4 @@ EXPERIMENTS: Registry[Experiment[Any]] = Registry(
         "communication": "communication:COMMUNICATION",
     },
 )
-"""By name. A new one is a file and a row here."""
+"""The experiments by name. To add one, add a file and a row here."""

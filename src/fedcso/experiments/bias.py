@@ -1,7 +1,7 @@
-"""Less bias for the same samples (not in the paper): other estimators, and an inner batch that grows when it should.
+"""Less bias for the same samples (not in the paper): other estimators, and an inner batch that grows when needed.
 
-Figure 1's problem with much noise, where a small m misleads and a large one is dear. Error is the true ‖∇F(x̄)‖, and it
-is shown against the inner samples that a client has drawn, those of the diagnosis included.
+The problem is that of Figure 1 with much noise, where a small m has much bias and a large m is expensive. The error is
+the true ‖∇F(x̄)‖, shown against the inner samples that a client has drawn, including those of the diagnosis.
 """
 
 import math
@@ -34,12 +34,12 @@ from fedcso.runs.study import Unit
 
 @dataclass(frozen=True, kw_only=True)
 class BiasSettings(Settings):
-    """All that it depends on."""
+    """The settings of the experiment."""
 
     clients: int = 16
     seeds: Sequence[int]
     estimators: Sequence[Sequence[Any]]
-    """Name and m of every estimator that is compared."""
+    """Name and m of every estimator to compare."""
     estimators_noise: float = 2.0
     samples: int
     outer_batch: int = 8
@@ -48,7 +48,7 @@ class BiasSettings(Settings):
     momentum: float = 0.1
     noises: Sequence[float]
     fixed: Sequence[int]
-    """Every m that stays as it is."""
+    """The fixed values of m."""
     rounds: int
     figure1_steps: int = 50
     figure1_rate: float = 0.01
@@ -57,7 +57,7 @@ class BiasSettings(Settings):
 
 
 def settings(quick: bool) -> BiasSettings:
-    """Return those of the whole experiment, or of a quick version."""
+    """Return the settings of the full experiment, or of the quick version."""
     return BiasSettings(
         seeds=list(range(2 if quick else 4)),
         estimators=[["plain", 8], ["plain", 64], ["extrapolated", 8], ["v_mlmc", 64], ["rt_mlmc", 64]],
@@ -73,8 +73,8 @@ def _task(config: BiasSettings, noise: float, draw_mean: bool) -> Task:
     return PROBLEMS["invariant_logistic"](clients=config.clients, noise=noise, draw_mean=draw_mean, test_points=1)
 
 
-def carry_out(folder: RunFolder, config: BiasSettings) -> None:
-    """Run, draw, check; go on where it was interrupted."""
+def execute(folder: RunFolder, config: BiasSettings) -> None:
+    """Run what is left, draw the figures and check the statements."""
     run = Runner(folder, config)
     by_estimator, by_size = _by_estimator(config), _by_size(config)
     found = run([*by_estimator.values(), *by_size.values()])
@@ -91,32 +91,33 @@ def carry_out(folder: RunFolder, config: BiasSettings) -> None:
         Picture(
             "bias-adaptive",
             _sizes_figure(sizes),
-            "True gradient norm against inner samples of a client (with those of the diagnosis) for fixed m, and for "
-            "an m that starts at 1 and doubles when the measured bias is above half of ‖∇F‖; FCSG, mean over seeds.",
+            "True gradient norm against inner samples of a client (including those of the diagnosis) for fixed m, and "
+            "for an m that starts at 1 and doubles when the measured bias is above half of ‖∇F‖; FCSG, mean over seeds."
+            "",
         ),
     ]
     table = comparison(sizes, config.targets)
     statements = [_check_estimators(errors, config.samples), check_adaptive(table)]
-    conclude(folder, _describe(config), pictures, table, statements, run.seconds)
+    conclude(folder, describe(config), pictures, table, statements, run.seconds)
 
 
 class Error(NamedTuple):
-    """‖∇F(x̄)‖ after so many inner samples of a client, mean over seeds."""
+    """‖∇F(x̄)‖ against the inner samples of a client, as means over seeds."""
 
     samples: list[float]
     norms: list[float]
 
     def first_below(self, target: float) -> float:
-        """The samples after which the error first is at most this; infinite if never."""
+        """Return the samples after which the error is first at most `target`; infinity if it never is."""
         return next((s for s, norm in zip(self.samples, self.norms, strict=True) if norm <= target), math.inf)
 
     def after(self, samples: float) -> float:
-        """The error at the last evaluation within so many samples."""
+        """Return the error at the last evaluation within a number of samples."""
         return [norm for s, norm in zip(self.samples, self.norms, strict=True) if s <= samples][-1]
 
 
 def error(traces: Sequence[Trace], clients: int) -> Error:
-    """Evaluation by evaluation."""
+    """Return the errors at all evaluations, as means over the runs."""
     rows = list(zip(*(trace.rows for trace in traces), strict=False))
     samples = [fmean(row["inner_samples"] for row in some) / clients for some in rows]
     return Error(samples, [fmean(row[GRADIENT_NORM.name] for row in some) for some in rows])
@@ -136,12 +137,12 @@ class Estimated(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Return what tells it from others of the method."""
+        """Return the label in figures, where all curves have the same method."""
         return f"{self.estimator}, m = {self.m}"
 
 
 def _by_estimator(config: BiasSettings) -> dict[Estimated, Unit]:
-    """Return runs that all draw about as many samples."""
+    """Return runs that all draw about the same number of samples."""
     task = _task(config, config.estimators_noise, draw_mean=False)
     methods: list[Algorithm] = [FCSG(config.rate), AccFCSGM(config.rate, config.momentum)]
     units = {}
@@ -170,7 +171,7 @@ def _check_estimators(errors: dict[Estimated, Error], samples: float) -> Stateme
     }
     others = {key: value for key, value in after.items() if key.estimator != "plain"}
     return Statement(
-        "extrapolation and MLMC leave less error after the same samples than the plain estimator with either m",
+        "after the same samples, extrapolation and MLMC have less error than the plain estimator with either m",
         all(value < plain[key.method] for key, value in others.items()),
         f"‖∇F‖ after {samples:,} inner samples of a client: "
         + "; ".join(f"{value:.4f} {key.method}, {key.label}" for key, value in after.items()),
@@ -191,23 +192,23 @@ def _estimators_figure(errors: dict[Estimated, Error]) -> Figure:
 # ------------------------------------------------------------------------------------------ adaptive m
 
 ADAPTIVE = 0
-"""In the place of an m: one that is chosen in the run."""
+"""Stands for an m that is chosen during the run."""
 
 
 class Sized(NamedTuple):
-    """How much noise there is, and m."""
+    """The noise of the problem, and m."""
 
     noise: float
     m: int
 
     @property
     def label(self) -> str:
-        """Return what tells it from others with the same noise."""
+        """Return the label in figures, where all curves have the same noise."""
         return "adaptive" if self.m == ADAPTIVE else f"m = {self.m}"
 
 
 def _by_size(config: BiasSettings) -> dict[Sized, Unit]:
-    """Return runs of FCSG as in Figure 1 with every m, and of one that chooses its own."""
+    """Return runs of FCSG as in Figure 1, with every fixed m and with the adaptive m."""
     units = {}
     algorithms = [FCSG(config.figure1_rate)]
     rounds, q, most = config.rounds, config.figure1_steps, max(config.fixed)
@@ -223,7 +224,7 @@ def _by_size(config: BiasSettings) -> dict[Sized, Unit]:
 
 
 def comparison(sizes: dict[Sized, Error], targets: Sequence[float]) -> list[dict[str, Any]]:
-    """Return for each noise and accuracy what the best fixed m takes, and what the adaptive one takes."""
+    """Return a row for each noise and accuracy: the samples that the best fixed m needs, and the adaptive m."""
     table = []
     for noise in dict.fromkeys(key.noise for key in sizes):
         for target in targets:
@@ -251,11 +252,11 @@ def _count(samples: float) -> str:
 
 
 def check_adaptive(table: Sequence[dict[str, Any]]) -> Statement:
-    """Does it win against every fixed m?"""
+    """Check whether the adaptive m needs fewer samples than every fixed m."""
     return Statement(
         "an m that grows when bias dominates reaches a given ‖∇F‖ with fewer samples than every fixed m",
         all(row["adaptive / best"] != "–" and float(row["adaptive / best"]) < 1 for row in table),
-        "samples of the adaptive m over those of the best fixed m, which nobody knows beforehand: "
+        "samples of the adaptive m divided by those of the best fixed m, which is not known beforehand: "
         + "; ".join(
             f"{row['adaptive / best']} (best m = {row['best fixed m']}) to {row['‖∇F‖']} at noise {row['noise ratio']}"
             for row in table
@@ -289,21 +290,24 @@ def _finish(axes: Axes, title: str) -> None:
     axes.label_outer()
 
 
-def _describe(config: BiasSettings) -> FixedSections:
+def describe(config: BiasSettings) -> FixedSections:
+    """Return the fixed sections of the page."""
     return FixedSections(
         title="Less bias for the same samples: estimators and an adaptive inner batch",
-        paper="Nothing: the paper has the plain estimator with a fixed m. The estimators are those of Hu, Chen and He "
-        "(2021) and Richardson's extrapolation.",
+        paper="Not in the paper, which uses the plain estimator with a fixed m. The estimators are those of Hu, Chen "
+        "and He (2021) and Richardson extrapolation.",
         implemented="V-MLMC, RT-MLMC and extrapolation (`fedcso.estimators`), and `--diagnose-every 4 "
         "--inner-batch-most 128`: every fourth round the bias and ‖∇F‖ are estimated from nested halves of fresh "
-        "samples (counted), and m doubles if the bias is above half of ‖∇F‖.",
-        data=f"Figure 1's invariant logistic regression, N = {config.clients}, d = 10, drawn afresh in every step.",
+        "samples (which are counted), and m doubles if the bias is above half of ‖∇F‖.",
+        data=f"The invariant logistic regression of Figure 1, N = {config.clients}, d = 10, with new samples in every "
+        "step.",
         hyper_parameters=f"Estimators: α = {config.rate}, β = {config.momentum}, b = {config.outer_batch}, "
-        f"q = {config.local_steps}, the same for all. Adaptive: FCSG as in Figure 1, α = {config.figure1_rate}, "
-        f"b = 1, q = {config.figure1_steps}, {config.rounds} rounds; a diagnosis every 4 rounds, tried "
-        f"beside every 2 on one of the seeds at noise 2. Nothing else is tuned; seeds {config.seeds}.",
-        expected="At equal samples less error than the plain estimator; fewer samples than every fixed m.",
+        f"q = {config.local_steps}, the same for all. Adaptive m: FCSG as in Figure 1, α = {config.figure1_rate}, "
+        f"b = 1, q = {config.figure1_steps}, {config.rounds} rounds, with a diagnosis every 4 rounds (every 2 rounds "
+        f"was also tried, with one of the seeds at noise 2). Nothing else is tuned; seeds {config.seeds}.",
+        expected="Less error than the plain estimator with the same samples; the adaptive m needs fewer samples than "
+        "every fixed m.",
     )
 
 
-BIAS = Experiment("Estimators with less bias for the same samples, and an m that grows.", settings, carry_out)
+BIAS = Experiment("Estimators with less bias for the same samples, and an m that grows.", settings, execute)

@@ -1,7 +1,7 @@
-"""What it costs to send u: accuracy against bytes, for every way of sending it.
+"""The cost of sending u: accuracy against bytes, for every way of sending it.
 
-The paper names it as a limitation that the momentum methods send twice as much as FCSG. Here the same runs are done
-with u sent in full, rounded, now and then, or not at all (`fedcso.codecs`), and judged by what travelled.
+The paper names as a limitation that the momentum methods send twice as much as FCSG. Here the same runs send u in full,
+rounded, only in some rounds, or not at all (`fedcso.codecs`), and are compared by the bytes sent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,34 +26,34 @@ from fedcso.runs.specs import parse_codec
 from fedcso.runs.study import Results, Unit
 
 MEASURED = {"invariant_logistic": GRADIENT_NORM, "auprc": AVERAGE_PRECISION.on_test()}
-"""By problem, what a model is judged by."""
+"""The metric of each problem."""
 
 FULL = "full"
 
 CLOSE = 0.02
-"""Relative difference to sending u in full that counts as none."""
+"""A relative loss against sending u in full that counts as no loss."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommunicationSettings(Settings):
-    """All that the experiment depends on."""
+    """The settings of the experiment."""
 
     problems: Mapping[str, Mapping[str, Any]]
-    """Every problem and its options."""
+    """The problems with their options."""
     methods: Sequence[str]
     ways: Sequence[str]
-    """Every way of sending u."""
+    """The ways of sending u."""
     rounds: int
     local_steps: int = 10
     batches: Mapping[str, Sequence[int]]
-    """By problem, b and m."""
+    """b and m of each problem."""
     rates: Mapping[str, float]
     momentum: float = 0.1
     seeds: Sequence[int]
 
 
 def settings(quick: bool) -> CommunicationSettings:
-    """Return those of the whole experiment, or of a quick version."""
+    """Return the settings of the full experiment, or of the quick version."""
     return CommunicationSettings(
         problems={
             "invariant_logistic": {"unlike_truth": 0.5, "test_points": 10_000},
@@ -69,7 +69,7 @@ def settings(quick: bool) -> CommunicationSettings:
 
 
 class Cell(NamedTuple):
-    """A problem, a method, and how it sends u."""
+    """A problem, a method, and its way of sending u."""
 
     problem: str
     method: str
@@ -77,7 +77,7 @@ class Cell(NamedTuple):
 
     @property
     def full(self) -> "Cell":
-        """Return the same with u sent in full."""
+        """Return the cell of the same problem and method with u sent in full."""
         return self._replace(way=FULL)
 
 
@@ -85,8 +85,8 @@ Rows = dict[Cell, list[dict[str, Any]]]
 """The evaluations in each cell."""
 
 
-def carry_out(folder: RunFolder, config: CommunicationSettings) -> None:
-    """Run, draw, compare; go on where it was interrupted."""
+def execute(folder: RunFolder, config: CommunicationSettings) -> None:
+    """Run what is left, draw the figures and check the statements."""
     run = Runner(folder, config)
     units = [unit for problem in config.problems for unit in _units(config, problem)]
     found = run(units)
@@ -97,7 +97,7 @@ def carry_out(folder: RunFolder, config: CommunicationSettings) -> None:
         Picture(f"communication-{problem}", _panels(config, problem, rows), _caption(problem))
         for problem in config.problems
     ]
-    conclude(folder, _describe(config), pictures, table, check(config, table), run.seconds)
+    conclude(folder, describe(config), pictures, table, check(config, table), run.seconds)
 
 
 def _units(config: CommunicationSettings, problem: str) -> list[Unit]:
@@ -140,9 +140,9 @@ def _line(config: CommunicationSettings, cell: Cell, rows: Rows) -> dict[str, An
     return {
         "problem": cell.problem,
         "method": cell.method,
-        "u sent": cell.way if cell.method != "FCSG" else "has none",
+        "u sent": cell.way if cell.method != "FCSG" else "no u",
         "megabytes": last[0]["megabytes"],
-        "bytes, of full": f"{last[0]['megabytes'] / full[0]['megabytes']:.0%}",
+        "bytes vs. full": f"{last[0]['megabytes'] / full[0]['megabytes']:.0%}",
         metric: Estimate(*mean_and_interval([row[metric] for row in last])),
     }
 
@@ -156,7 +156,7 @@ def _panels(config: CommunicationSettings, problem: str, rows: Rows) -> Figure:
         for place, (label, cell) in enumerate(shown.items()):
             figures.curve(axes, [row for row in rows[cell] if row["round"]], metric, label, place, x="megabytes")
         figures.finish(axes, metric)
-        axes.set_xscale("log")  # who sends half as much is the same distance to the left everywhere
+        axes.set_xscale("log")  # half the bytes are the same distance to the left everywhere
         figures.plain_numbers(axes.xaxis)
         axes.set_xlabel("megabytes sent, up and down")
         axes.set_title(f"{method}, {problem}")
@@ -169,7 +169,7 @@ def _caption(problem: str) -> str:
 
 
 def check(config: CommunicationSettings, table: Sequence[dict[str, Any]]) -> list[Statement]:
-    """Which ways save bytes without hurting, for each problem and method."""
+    """Check for each problem and method which ways of sending u save bytes without loss."""
     statements = []
     for problem in config.problems:
         metric, sign = MEASURED[problem].name, 1 if MEASURED[problem].higher_is_better else -1
@@ -177,32 +177,34 @@ def check(config: CommunicationSettings, table: Sequence[dict[str, Any]]) -> lis
             lines = {line["u sent"]: line for line in table if (line["problem"], line["method"]) == (problem, method)}
             full = lines[FULL][metric].mean
             fine = [
-                f"{way} ({line['bytes, of full']} of the bytes)"
+                f"{way} ({line['bytes vs. full']} of the bytes)"
                 for way, line in lines.items()
                 if way != FULL and sign * line[metric].mean >= sign * full - CLOSE * abs(full)
             ]
             statements.append(
                 Statement(
-                    f"{method} on {problem}: u can be sent for less without hurting (by more than {CLOSE:.0%}).",
+                    f"{method} on {problem}: u can be sent with fewer bytes at a loss of at most {CLOSE:.0%}.",
                     bool(fine),
-                    f"{', '.join(fine) or 'none'}; in full {metric.replace('_', ' ')} is {full:.4g}.",
+                    f"{', '.join(fine) or 'none'}; with u sent in full, {metric.replace('_', ' ')} is {full:.4g}.",
                 )
             )
     return statements
 
 
-def _describe(config: CommunicationSettings) -> FixedSections:
+def describe(config: CommunicationSettings) -> FixedSections:
+    """Return the fixed sections of the page."""
     return FixedSections(
-        title="What it costs to send u",
-        paper="Its limitations section: the momentum methods send x and u, twice as much as FCSG.",
-        implemented="u in full; in bfloat16 or int8 with error feedback at clients and server; averaged every 5th "
-        "round only; or inferred from (x̄_start − x̄_end)/Σα. Bytes are those of the messages, both ways.",
-        data="Invariant logistic regression with unlike clients; average precision with rare positives on digits.",
-        hyper_parameters=f"Rates {config.rates}, momentum {config.momentum}, q = {config.local_steps}, "
-        f"{config.rounds} rounds, seeds {config.seeds}; not tuned, the same for all ways.",
-        expected="Rounding halves the price of u or more and changes nothing; inferring it costs nothing where u is "
-        "smooth.",
+        title="The cost of sending u",
+        paper="The section on limitations: the momentum methods send x and u, twice as much as FCSG.",
+        implemented="u is sent in full; in bfloat16 or int8, with error feedback at clients and server; in every 5th "
+        "round only; or not at all, but inferred from (x̄_start − x̄_end)/Σα. Bytes are those of the messages in both "
+        "directions.",
+        data="Invariant logistic regression with clients that differ; average precision with rare positives on digits.",
+        hyper_parameters=f"Learning rates {config.rates}, momentum {config.momentum}, q = {config.local_steps}, "
+        f"{config.rounds} rounds, seeds {config.seeds}; not tuned, and the same for all ways of sending u.",
+        expected="Rounding at least halves the bytes of u and changes nothing else; inferring u costs no accuracy "
+        "where u is smooth.",
     )
 
 
-COMMUNICATION = Experiment("Accuracy against bytes for several ways to send u.", settings, carry_out)
+COMMUNICATION = Experiment("Accuracy against bytes for several ways of sending u.", settings, execute)

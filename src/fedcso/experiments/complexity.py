@@ -1,4 +1,4 @@
-"""How many samples and rounds it takes to reach an accuracy ε: problems to measure on, crossings, fitted exponents."""
+"""Samples and rounds needed to reach an accuracy ε: problems to measure on, crossings, fitted exponents."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -19,22 +19,22 @@ from fedcso.reports.tables import Estimate
 
 
 class _FromOrigin:
-    """x_0 = 0 for every seed: the theorems are about one start."""
+    """A problem with x_0 = 0 for every seed, because the theorems are about one starting point."""
 
     dimension: int
     dtype: torch.dtype
 
     def init(self, rng: torch.Generator) -> torch.Tensor:
-        """0."""
+        """Return 0."""
         return torch.zeros(self.dimension, dtype=self.dtype)
 
 
 @dataclass(frozen=True)
 class Quadratic(_FromOrigin, NestedQuadratic):
-    """The nested quadratic from 0, with a formula for its gradient: hundreds of thousands of steps are taken."""
+    """The nested quadratic from x_0 = 0, with a formula for its gradient, because runs have very many steps."""
 
     def closed_form(self, x: torch.Tensor, xi: torch.Tensor, eta: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """With η̄ the mean of the inner samples: η̄ ∘ (η̄ ∘ x − ξ)."""
+        """Return loss and gradient; with η̄ the mean of the inner samples the gradient is η̄ ∘ (η̄ ∘ x − ξ)."""
         mean = eta.mean(-2)
         residual = mean * x.unsqueeze(-2) - xi
         return 0.5 * residual.square().sum(-1).mean(-1), (mean * residual).mean(-2)
@@ -42,38 +42,38 @@ class Quadratic(_FromOrigin, NestedQuadratic):
 
 @dataclass(frozen=True)
 class Logistic(_FromOrigin, InvariantLogistic):
-    """Invariant logistic regression from 0."""
+    """Invariant logistic regression from x_0 = 0."""
 
 
 class Instance(NamedTuple):
-    """A problem with exact ∇F and known constants, small enough for the theory's settings to be run."""
+    """A problem with exact ∇F and known constants, small enough to run the settings of the theory."""
 
     problem: Problem
     clients: Sequence[Any]
     constants: Constants
     start: float
-    """‖∇F(x_0)‖, by which accuracies are measured."""
+    """‖∇F(x_0)‖, of which accuracies are shares."""
 
 
 def quadratic(clients: int, spread: float = 0.3, noise: float = 0.3) -> Instance:
-    """One dimension, clients that differ."""
+    """Return a nested quadratic in one dimension with clients that differ."""
     problem = Quadratic(1, spread=spread, noise=noise)
     return _instance(problem, problem.centres(clients, heterogeneity=0.2), None)
 
 
 def noisy_quadratic(clients: int) -> Instance:
-    """The same with more noise, where tuned settings, too, are limited by it."""
+    """Return the nested quadratic with so much noise that it limits tuned settings, too."""
     return quadratic(clients, spread=1.0, noise=1.0)
 
 
 def logistic(clients: int) -> Instance:
-    """Two dimensions, measurements with half the spread of the points, ‖x‖ ≤ 3."""
+    """Return invariant logistic regression in two dimensions, with noise of half the signal and ‖x‖ ≤ 3."""
     problem = Logistic(2, noise=0.5, draw_mean=True, dtype=torch.float64)
     return _instance(problem, problem.clients(clients), 3.0)
 
 
 def alike(clients: int) -> Instance:
-    """One dimension, much noise of ξ and little bias, the same F whatever the number of clients."""
+    """Return a nested quadratic with much noise of ξ, little bias, and the same F for any number of clients."""
     problem = Quadratic(1, coupling=0.05, spread=4.0, noise=0.3)
     return _instance(problem, problem.centres(clients, heterogeneity=0.0), None)
 
@@ -83,12 +83,12 @@ INSTANCES: dict[str, Callable[[int], Instance]] = {
     "noisy quadratic": noisy_quadratic,
     "invariant logistic": logistic,
 }
-"""By name: number of clients -> instance."""
+"""By name, functions from the number of clients to the instance."""
 
 
 def _instance(problem: Problem, clients: Sequence[Any], radius: float | None) -> Instance:
     x = problem.init(torch.Generator())
-    assert problem.constants is not None  # both problems know all about themselves
+    assert problem.constants is not None  # both problems have constants and an exact gradient
     assert problem.exact is not None
     _, gradient = problem.exact(x, clients, [1.0] * len(clients))
     return Instance(problem, clients, problem.constants(x, clients, radius), float(gradient.norm()))
@@ -98,7 +98,7 @@ def _instance(problem: Problem, clients: Sequence[Any], radius: float | None) ->
 
 
 class Reached(NamedTuple):
-    """When the mean of ‖∇F(x̄)‖² over the evaluations so far first was at most ε²; infinite if never."""
+    """When the mean of ‖∇F(x̄)‖² over the evaluations so far was first at most ε²; infinity if it never was."""
 
     samples: float
     """Inner samples of one client."""
@@ -110,13 +110,13 @@ NEVER = Reached(math.inf, math.inf, math.inf)
 
 
 def running_means(trace: Trace) -> list[float]:
-    """Of ‖∇F(x̄)‖², over the evaluations up to each."""
+    """Return, at each evaluation, the mean of ‖∇F(x̄)‖² over the evaluations so far."""
     squares = accumulate(value**2 for value in trace.column("gradient_norm"))
     return [total / (count + 1) for count, total in enumerate(squares)]
 
 
 def reached(trace: Trace, epsilon: float, clients: int) -> Reached:
-    """The first evaluation at which the running mean is at most ε²."""
+    """Return the first evaluation at which the running mean is at most ε², or `NEVER`."""
     if trace.failure:
         return NEVER
     for row, mean in zip(trace.rows, running_means(trace), strict=True):
@@ -129,9 +129,9 @@ def reached(trace: Trace, epsilon: float, clients: int) -> Reached:
 
 
 def exponent(at: Sequence[float], by_place: Sequence[Sequence[float]]) -> Estimate:
-    """The slope of log(value) over log(at) by least squares, for each seed; its mean over seeds with interval.
+    """Fit the slope of log(value) against log(at) for each seed by least squares; return the mean with its interval.
 
-    `by_place[i]` are the seeds' values at `at[i]`. Places that some seed never reached are left out, for all seeds.
+    `by_place[i]` are the values of all seeds at `at[i]`. Places that some seed never reached are left out.
     """
     there = [(x, values) for x, values in zip(at, by_place, strict=True) if all(0 < v < math.inf for v in values)]
     if len(there) < 2:

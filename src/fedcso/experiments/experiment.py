@@ -1,4 +1,4 @@
-"""What an experiment is: typed settings, and a function that carries out what is left of it in a run folder."""
+"""The parts of an experiment: typed settings, and a function that runs it in a run folder."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
@@ -12,17 +12,17 @@ from fedcso.runs.study import Results, Study, Unit, seconds
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All that an experiment depends on: a frozen dataclass of plain values, kept in the folder's config.yaml."""
+    """All settings of an experiment: a frozen dataclass of plain values, saved in the folder's config.yaml."""
 
     checkpoint_rounds: int = 0
     checkpoint_seconds: float = 30.0
 
     def flat(self) -> dict[str, Any]:
-        """Return them by name, in the form in which they stand in a file."""
+        """Return the settings by name, as they are saved in a file."""
         return asdict(self)
 
     def updated(self: "S", values: Mapping[str, Any]) -> "S":
-        """Return the same with what a file says; names that are not settings of the experiment are left alone."""
+        """Return these settings, updated with the values of a file; other names in the file are ignored."""
         given = {item.name: values[item.name] for item in fields(self) if item.name in values}
         for name, value in given.items():
             inner = getattr(self, name)
@@ -35,7 +35,7 @@ S = TypeVar("S", bound=Settings)
 
 
 class Runner:
-    """Carries out an experiment's units of work in its folder, and adds up how long they took to compute."""
+    """Runs the units of an experiment in its folder, and adds up the seconds that they take."""
 
     def __init__(self, folder: RunFolder, settings: Settings):
         self.folder = folder
@@ -43,7 +43,7 @@ class Runner:
         self.seconds = 0.0
 
     def __call__(self, units: Sequence[Unit]) -> Results:
-        """Return what is found; what was found before an interruption is taken from its checkpoints."""
+        """Run units and return their results; units that have run before are read from their checkpoints."""
         found = execute_study(self.folder, Study(units, self.folder.path / "checkpoints", self.rhythm), "none")
         self.seconds += seconds(units, found)
         return found
@@ -51,15 +51,15 @@ class Runner:
 
 @dataclass(frozen=True)
 class Experiment(Generic[S]):
-    """A figure or table to be reproduced: `fedcso reproduce NAME`."""
+    """A figure or table to reproduce with `fedcso reproduce NAME`."""
 
     title: str
     settings: Callable[[bool], S]
-    """(quick?) to all that it depends on."""
-    carry_out: Callable[[RunFolder, S], None]
-    """Does what is left of it in a folder."""
+    """Returns the settings of the full version, or of the quick one if its argument is true."""
+    execute: Callable[[RunFolder, S], None]
+    """Runs what is left of the experiment in a folder, and writes the results."""
 
     def resume(self, folder: RunFolder) -> None:
-        """Carry out what is left of it, with the settings that stand in the folder."""
+        """Run what is left of the experiment in a folder, with the settings saved there."""
         values = folder.config()
-        self.carry_out(folder, self.settings(values["quick"]).updated(values))
+        self.execute(folder, self.settings(values["quick"]).updated(values))

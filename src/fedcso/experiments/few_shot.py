@@ -1,8 +1,8 @@
 """Figures 2 and 3: federated MAML on Omniglot, 5-way-1-shot and 5-way-5-shot.
 
-Loss and accuracy on tasks of the clients' own training characters and of characters that nobody has seen, against
-steps and rounds. Every method chooses its settings with the same number of trials. One more, longer, run shows how far
-the best method comes.
+The figures show loss and accuracy on tasks of the clients' training characters and of unseen characters, against steps
+and rounds. The settings of every method are chosen with the same number of trials. A longer run shows what the best
+method reaches.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from fedcso.core.tree import index
 from fedcso.experiments import trials
 from fedcso.experiments.experiment import Experiment, Runner, Settings
 from fedcso.experiments.reproduction import FixedSections, Picture, Statement, conclude
-from fedcso.experiments.trials import Space, Trial
+from fedcso.experiments.trials import Space
 from fedcso.problems import PROBLEMS
 from fedcso.problems.maml import ACCURACY, LOSS
 from fedcso.reports import figures, tables
@@ -39,7 +39,7 @@ METHODS = {
     "Local-SCGD": ("tracking",),
     "Local-SCGDM": ("tracking", "momentum"),
 }
-"""Every method, and what it has to choose besides its learning rate."""
+"""The methods, and their settings besides the learning rate."""
 FOUND = {
     "FCSG": {"learning_rate": 0.4},
     "FCSG-M": {"learning_rate": 0.9, "momentum": 0.1},
@@ -47,7 +47,7 @@ FOUND = {
     "Local-SCGD": {"learning_rate": 0.3, "tracking": 0.9},
     "Local-SCGDM": {"learning_rate": 0.5, "tracking": 0.9, "momentum": 0.1},
 }
-"""What the trials of Figure 2 on Omniglot chose, roughly: the quick version's settings."""
+"""The settings of the quick version: roughly those chosen by the trials of Figure 2 on Omniglot."""
 OURS = ("FCSG", "FCSG-M", "Acc-FCSG-M")
 PANELS = {
     LOSS.over_clients(): "loss, training characters",
@@ -59,7 +59,7 @@ PANELS = {
 
 @dataclass(frozen=True, kw_only=True)
 class FewShotSettings(Settings):
-    """All that the experiment depends on."""
+    """The settings of the experiment."""
 
     shots: int
     data: str
@@ -69,7 +69,7 @@ class FewShotSettings(Settings):
     rotations: bool = False
     rounds: int
     long_steps: int
-    """Of the longer run at the end; 0 for none."""
+    """Steps of the longer run at the end; 0 for no such run."""
     seeds: Sequence[int]
     evaluate_every: int
     curve_tasks: int
@@ -82,15 +82,15 @@ class FewShotSettings(Settings):
     momentum: Sequence[float] = (0.1, 0.5, 0.9)
     tracking: Sequence[float] = (0.1, 0.5, 0.9)
     chosen: Mapping[str, trials.Settings]
-    """The settings of every method, if they are not to be tried."""
+    """The settings of every method; if empty, they are chosen by trials."""
 
     def values(self, name: str) -> Sequence[float]:
-        """Return what a method may choose from, besides its learning rate."""
+        """Return the values that may be chosen for a setting other than the learning rate."""
         return {"momentum": self.momentum, "tracking": self.tracking}[name]
 
 
 def settings(shots: int, quick: bool) -> FewShotSettings:
-    """Return those of the whole; `quick` has the embedded glyphs, a slim network, and does not tune."""
+    """Return the settings of the full experiment; `quick` has embedded glyphs, a smaller network, and no tuning."""
     return FewShotSettings(
         shots=shots,
         data="glyphs" if quick else "omniglot",
@@ -106,8 +106,8 @@ def settings(shots: int, quick: bool) -> FewShotSettings:
     )
 
 
-def carry_out(folder: RunFolder, config: FewShotSettings) -> None:
-    """Tune, run, draw, check; go on where it was interrupted."""
+def execute(folder: RunFolder, config: FewShotSettings) -> None:
+    """Tune and run what is left, draw the figures and check the statements."""
     run = Runner(folder, config)
     task = PROBLEMS["maml"](
         data=config.data,
@@ -150,26 +150,37 @@ def carry_out(folder: RunFolder, config: FewShotSettings) -> None:
     )
     rows = tables.metric_rows(found, config.seeds)
     name = "figure2" if config.shots == 1 else "figure3"
-    pictures = [Picture(name, _panels(rows), "Mean over seeds with 95 % bands; rounds above, local steps below.")]
+    pictures = [
+        Picture(
+            name,
+            _panels(rows),
+            "Means over seeds with 95 % bands, against rounds (top axis) and local steps (bottom axis).",
+        )
+    ]
     if config.long_steps:
         leader = max(OURS, key=lambda method: fmean(_validated(task, one) for one in found[method][0]))
         longer = _longer(config, for_curves, leader, chosen[leader])
         long = run([longer])
         found, chosen[longer.name] = found | long, longer.algorithms[0]
         more_rows = tables.metric_rows(long, config.seeds)
-        pictures.append(Picture(f"{name}-long", _panels(more_rows), f"One longer run, one seed: {longer.name}."))
+        pictures.append(Picture(f"{name}-long", _panels(more_rows), f"A longer run with one seed: {longer.name}."))
         rows += more_rows
 
     final = {
         method: [task.judge.measure(one.last, task.test.whole) for one in runs] for method, (runs,) in found.items()
     }
     folder.write("metrics.csv", tables.as_csv(rows))
-    at_home = tables.client_rows(found, config.seeds, task, lambda run: run.last)
-    folder.write("clients.csv", tables.as_csv(at_home))
+    by_client = tables.client_rows(found, config.seeds, task, lambda run: run.last)
+    folder.write("clients.csv", tables.as_csv(by_client))
     if tried:
         folder.write("trials.csv", tables.as_csv(trials.as_rows(tried, "validation_loss")))
     conclude(
-        folder, _describe(config, tried), pictures, _table(rows, at_home, final, chosen), check(final), run.seconds
+        folder,
+        describe(config, max((len(some) for some in tried.values()), default=0)),
+        pictures,
+        _table(rows, by_client, final, chosen),
+        check(final),
+        run.seconds,
     )
 
 
@@ -186,17 +197,17 @@ def _validated(task: Task, run: Trace) -> float:
 
 
 def _longer(config: FewShotSettings, task: Task, method: str, algorithm: Any) -> Unit:
-    """One method once more, for longer, averaging after every step, with a learning rate that falls.
+    """Return a longer run of a method that averages after every step and has a decaying learning rate.
 
-    What limits these curves is noise: a client's step follows a single task, and q of them in a row wander far.
+    The other runs are limited by noise: a client's step follows a single task, and q such steps in a row go astray.
     """
     plan = replace(_plan(config, config.long_steps), local_steps=1, evaluate_every=config.long_steps // 10)
-    falling = replace(algorithm, learning_rate=Cosine(algorithm.learning_rate, plan.total_steps, floor=0.05))
-    return Unit(f"{method}, q = 1, {plan.total_steps} steps", task, plan, [falling], config.seeds[:1])
+    decaying = replace(algorithm, learning_rate=Cosine(algorithm.learning_rate, plan.total_steps, floor=0.05))
+    return Unit(f"{method}, q = 1, {plan.total_steps} steps", task, plan, [decaying], config.seeds[:1])
 
 
 def _panels(rows: Sequence[dict[str, Any]]) -> Figure:
-    """Training characters above, unseen ones below; loss left, accuracy right."""
+    """Draw loss (left) and accuracy (right) on training characters (top) and unseen characters (bottom)."""
     figure = Figure(figsize=(10.5, 7.6), layout="constrained")
     per_round = max(row["step"] for row in rows) / max(row["round"] for row in rows)
     for number, (axes, (metric, title)) in enumerate(zip(figure.subplots(2, 2).flat, PANELS.items(), strict=True)):
@@ -214,17 +225,17 @@ def _panels(rows: Sequence[dict[str, Any]]) -> Figure:
 
 def _table(
     rows: Sequence[dict[str, Any]],
-    at_home: Sequence[dict[str, Any]],
+    by_client: Sequence[dict[str, Any]],
     final: dict[str, list[dict[str, Any]]],
     chosen: dict[str, Any],
 ) -> list[dict[str, Any]]:
-    """The last model of every method on all test tasks, with its settings and costs."""
+    """Return a row for every method: its settings, its last model on all test tasks, and its costs."""
     costs = {line["algorithm"]: line for line in tables.summary(Record(rows))}
     table = []
     for method, runs in final.items():
         line, algorithm = costs[method], chosen[method]
         options = {
-            name.replace("_", " "): _spelt(getattr(algorithm, name, None))
+            name.replace("_", " "): _format(getattr(algorithm, name, None))
             for name in ("learning_rate", "momentum", "tracking")
         }
         measured = {
@@ -232,7 +243,7 @@ def _table(
             "± over tasks": f"{fmean(float(run['accuracy_interval']) for run in runs):.4f}",
             "unseen loss": Estimate(*mean_and_interval([float(run["loss"]) for run in runs])),
             "training accuracy": line["client_accuracy"],
-            "worst client": f"{min(row['accuracy'] for row in at_home if row['algorithm'] == method):.4f}",
+            "worst client": f"{min(row['accuracy'] for row in by_client if row['algorithm'] == method):.4f}",
         }
         table.append(
             {"algorithm": method, "seeds": len(runs)}
@@ -243,14 +254,14 @@ def _table(
     return table
 
 
-def _spelt(value: Any) -> str:
+def _format(value: Any) -> str:
     if isinstance(value, Cosine):
-        return f"{value.start:.3g} falling"
+        return f"{value.start:.3g}, decaying"
     return "–" if value is None else f"{value:.3g}"
 
 
 def check(final: dict[str, list[dict[str, Any]]]) -> list[Statement]:
-    """What the paper says of Figures 2 and 3, as measured on unseen characters."""
+    """Check what the paper states about Figures 2 and 3, on unseen characters."""
     accuracy = {method: [float(run["accuracy"]) for run in runs] for method, runs in final.items()}
     level = {method: fmean(values) for method, values in accuracy.items()}
     theirs = [method for method in METHODS if method not in OURS]
@@ -264,7 +275,7 @@ def check(final: dict[str, list[dict[str, Any]]]) -> list[Statement]:
         + " (accuracy on unseen characters, mean over seeds; every FCSG method must be above both others).",
     )
     margin = Statement(
-        "by a margin outside the intervals",
+        "their lead is larger than its confidence interval",
         ahead.mean - ahead.half_width > 0,
         f"{best_of_ours} minus {best_of_theirs}, the best of each side, seed by seed: {ahead} (the whole interval must "
         "be above 0).",
@@ -272,35 +283,38 @@ def check(final: dict[str, list[dict[str, Any]]]) -> list[Statement]:
     return [ordered, margin]
 
 
-def _describe(config: FewShotSettings, tried: dict[str, list[Trial]]) -> FixedSections:
-    shots, trials_each = config.shots, max((len(some) for some in tried.values()), default=0)
+def describe(config: FewShotSettings, trials_each: int) -> FixedSections:
+    """Return the fixed sections of the page; every method had `trials_each` trials, or none."""
+    shots = config.shots
     return FixedSections(
         title=f"Figure {2 if shots == 1 else 3}: federated MAML, 5-way-{shots}-shot",
         paper="Training and test loss and accuracy on Omniglot with 16 clients for FCSG, FCSG-M, Acc-FCSG-M, "
-        "Local-SCGD and Local-SCGDM; four convolutions with 64 filters, λ = 0.4, one step of adaptation in training "
-        "and three in tests, 15 query images a class, meta step sizes {0.1, 0.05, 0.01}, momenta {0.1, 0.5, 0.9}. The "
-        "published code takes 5 tasks a client and step, q = 10, about 500 steps, rotated characters as extra classes.",
-        implemented=f"The same objective with exact second derivatives; one task a client and step, "
+        "Local-SCGD and Local-SCGDM; four convolutions with 64 filters, λ = 0.4, one adaptation step in training and "
+        "three in testing, 15 query images per class, meta step sizes {0.1, 0.05, 0.01}, momenta {0.1, 0.5, 0.9}. The "
+        "published code uses 5 tasks per client and step, q = 10, about 500 steps, and rotated characters as extra "
+        "classes.",
+        implemented=f"The same objective with exact second derivatives; one task per client and step, "
         f"q = {config.local_steps}, {config.rounds * config.local_steps} steps, strided convolutions with "
-        f"{config.filters} filters, batch norm before ReLU, a last layer that starts at zero. "
-        "“Training characters” are tasks of the clients' own characters, evaluated like those of unseen ones; the "
-        "worst client is the least accuracy at any client with any seed. What limits all methods is that a client's "
-        "step follows a single task, and q of them in a row wander far: the best FCSG method (by validation) runs "
-        "once more for longer, averaging after every step, with a learning rate that falls along half a cosine.",
+        f"{config.filters} filters, batch norm before ReLU, and a last layer that starts at zero. "
+        "“Training” columns and panels are for tasks of the clients' own characters, evaluated like those of unseen "
+        "characters; “worst client” is the lowest accuracy of any client with any seed. All methods are limited by "
+        "noise: a client's step follows a single task, and q such steps in a row go astray. Therefore the best FCSG "
+        "method (on validation data) is run once more for longer, with averaging after every step and a learning rate "
+        "that decays along half a cosine.",
         data=f"{config.data}: {config.clients} clients with disjoint training characters"
-        f"{', their rotations by 90, 180 and 270° as further ones' if config.rotations else ''}. Curves over "
-        f"{config.curve_tasks} tasks of unseen characters, the table over {config.test_tasks}.",
+        f"{', and their rotations by 90, 180 and 270° as further characters' if config.rotations else ''}. Curves are "
+        f"over {config.curve_tasks} tasks of unseen characters, the table is over {config.test_tasks}.",
         hyper_parameters=f"Learning rates {config.rates}, momentum {config.momentum}, tracking weight "
-        f"{config.tracking}; {trials_each} trials of {config.trial_rounds} rounds for each method (rates first, "
-        "then the other settings one by one, rates between for those that have none), by loss on 100 tasks of "
-        f"validation characters with seed {config.trial_seed}; reported with the seeds {config.seeds}. All "
-        "trials are in `trials.csv` of the run folder."
+        f"{config.tracking}; {trials_each} trials of {config.trial_rounds} rounds for each method (first the learning "
+        "rates, then the other settings one at a time; methods without other settings try more learning rates), chosen "
+        f"by the loss on 100 tasks of validation characters with seed {config.trial_seed}; reported with the seeds "
+        f"{config.seeds}. All trials are in `trials.csv` of the run folder."
         if trials_each
-        else f"Not tuned here, but taken from the trials of the whole Figure 2; seeds {config.seeds}.",
-        expected="The three FCSG methods far ahead of the SCGD ones; 5 shots better than 1. (The paper gives curves, "
-        "no numbers.)",
+        else f"Not tuned here, but taken from the trials of the full Figure 2; seeds {config.seeds}.",
+        expected="The three FCSG methods are far ahead of the SCGD methods; 5 shots are better than 1. (The paper "
+        "shows curves without numbers.)",
     )
 
 
-FIGURE2 = Experiment("Federated MAML on Omniglot, 5-way-1-shot.", partial(settings, 1), carry_out)
-FIGURE3 = Experiment("Federated MAML on Omniglot, 5-way-5-shot.", partial(settings, 5), carry_out)
+FIGURE2 = Experiment("Federated MAML on Omniglot, 5-way-1-shot.", partial(settings, 1), execute)
+FIGURE3 = Experiment("Federated MAML on Omniglot, 5-way-5-shot.", partial(settings, 5), execute)

@@ -1,8 +1,7 @@
 """Figure 1: invariant logistic regression under three noise ratios and three inner batch sizes.
 
-Test accuracy against communication rounds as in the paper; beside it the TRUE gradient norm, because accuracy
-can't see the bias (the biased objective has its minimiser in the same direction), and what the mean outside f
-would give.
+Besides the test accuracy of the paper the true gradient norm is shown, because the accuracy does not depend on the bias
+(the minimiser of the biased objective has the same direction), and also for runs with the mean outside f.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,11 +37,11 @@ RATIOS = (1.0, 1.5, 2.0)
 RATES = (0.01, 0.005, 0.001)
 MOMENTA = (0.001, 0.01, 0.1, 0.5, 0.9)
 CHECKED_LAST = 10
-"""Accuracy at the end means the mean of this many last evaluations."""
+"""The accuracy at the end is the mean of this many last evaluations."""
 
 
 class Panel(NamedTuple):
-    """One cell of the figure."""
+    """A panel of the figure."""
 
     m: int
     ratio: float
@@ -57,7 +56,7 @@ METHODS = ("FCSG", "FCSG-M", "Acc-FCSG-M")
 
 @dataclass(frozen=True, kw_only=True)
 class Figure1Settings(Settings):
-    """All that the experiment depends on."""
+    """The settings of the experiment."""
 
     rounds: int
     local_steps: int = 50
@@ -70,7 +69,7 @@ class Figure1Settings(Settings):
 
 
 def settings(quick: bool) -> Figure1Settings:
-    """Return those of the whole; `quick` has fewer rounds, seeds and points, and does not tune."""
+    """Return the settings of the full experiment; `quick` has fewer rounds, seeds and points, and no tuning."""
     return Figure1Settings(
         rounds=20 if quick else 100,
         seeds=list(range(3 if quick else 5)),
@@ -81,15 +80,15 @@ def settings(quick: bool) -> Figure1Settings:
 
 
 def grid(method: str, config: Figure1Settings) -> list[Algorithm]:
-    """The settings among which a method may choose."""
+    """Return the settings that a method may choose from."""
     if method == "FCSG":
         return [FCSG(rate) for rate in config.rates]
     kind = FCSGM if method == "FCSG-M" else AccFCSGM
     return [kind(rate, momentum) for rate in config.rates for momentum in config.momenta]
 
 
-def carry_out(folder: RunFolder, config: Figure1Settings) -> None:
-    """Tune, run, draw, check; go on where it was interrupted."""
+def execute(folder: RunFolder, config: Figure1Settings) -> None:
+    """Tune and run what is left, draw the figures and check the statements."""
     run = Runner(folder, config)
     tasks = {
         ratio: PROBLEMS["invariant_logistic"](clients=config.clients, noise=ratio, test_points=config.test_points)
@@ -119,34 +118,35 @@ def carry_out(folder: RunFolder, config: Figure1Settings) -> None:
         Picture(
             "figure1-gradient-norm",
             _panels(rows, GRADIENT_NORM, METHODS),
-            "The true gradient norm ‖∇F(x̄)‖ of the same runs: here the bias of a small m shows.",
+            "The true gradient norm ‖∇F(x̄)‖ of the same runs, which shows the bias of a small m.",
         ),
         Picture(
             "figure1-mean-outside",
             _panels(rows, GRADIENT_NORM, ("FCSG-M", OUTSIDE)),
-            "FCSG-M with the mean over η inside f, as it must be, and mistakenly outside f.",
+            "FCSG-M with the mean over η inside f, which is correct, and outside f, which is not.",
         ),
     ]
     declared = declare(tasks[RATIOS[0]].for_reporting())
-    conclude(folder, _describe(config), pictures, _table(rows, declared, chosen), check(by_cell), run.seconds)
+    conclude(folder, describe(config), pictures, _table(rows, declared, chosen), check(by_cell), run.seconds)
 
 
-def _describe(config: Figure1Settings) -> FixedSections:
+def describe(config: Figure1Settings) -> FixedSections:
+    """Return the fixed sections of the page."""
     return FixedSections(
         title="Figure 1: invariant logistic regression",
         paper="Test accuracy on 50,000 points against communication rounds for FCSG and FCSG-M; N = 16, d = 10, "
-        "outer batch 1, q = 50, m ∈ {1, 10, 100}, σ₂/σ₁ ∈ {1, 1.5, 2}, λ = 0.001, γ = 10 (the text's α).",
-        implemented="The same, and Acc-FCSG-M. The true gradient norm is measured too, and a run with the mean over "
-        "η outside f. The paper states neither x*, x₀ nor the number of rounds: here x* is a random direction, "
-        f"x₀ ~ N(0, I) by seed, and there are {config.rounds} rounds.",
-        data=f"Synthetic, drawn afresh in every step; {config.test_points:,} test points and as many others for "
-        "validation. x* and these points are the same for all runs.",
-        hyper_parameters=f"Learning rate from {config.rates}, momentum from {config.momenta} (the paper's), "
-        "for each method and panel by accuracy on the validation points (mean of the last "
+        "outer batch 1, q = 50, m ∈ {1, 10, 100}, σ₂/σ₁ ∈ {1, 1.5, 2}, λ = 0.001, γ = 10 (α in the text).",
+        implemented="The same, and Acc-FCSG-M. The true gradient norm is measured as well, also for runs with the mean "
+        "over η outside f. The paper states neither x*, x₀ nor the number of rounds: here x* is a random direction, "
+        f"x₀ ~ N(0, I) depends on the seed, and there are {config.rounds} rounds.",
+        data=f"Synthetic, with new samples in every step; {config.test_points:,} test points and as many other points "
+        "for validation. x* and these points are the same for all runs.",
+        hyper_parameters=f"Learning rate from {config.rates} and momentum from {config.momenta} (the paper's values), "
+        "chosen for each method and panel by accuracy on the validation points (mean of the last "
         f"{CHECKED_LAST} evaluations) over the seeds {config.tuning_seeds}; reported on the test points with the "
-        f"seeds {config.seeds}. The whole table of the tuning is in `tuning.csv` of the run folder.",
-        expected="More noise needs larger m; FCSG ≈ FCSG-M at m = 100; FCSG-M steadier at small m. (The paper gives "
-        "curves, no numbers.)",
+        f"seeds {config.seeds}. All results of the tuning are in `tuning.csv` of the run folder.",
+        expected="More noise needs a larger m; FCSG ≈ FCSG-M at m = 100; FCSG-M is more stable at small m. (The paper "
+        "shows curves without numbers.)",
     )
 
 
@@ -184,14 +184,14 @@ def _final(config: Figure1Settings, tasks: dict[float, Task], chosen: dict[Cell,
 
 
 def at_end(trace: Trace, metric: Metric = ACCURACY) -> float:
-    """A metric at the end of a run: the mean of the last few evaluations."""
+    """Return a metric at the end of a run: the mean of the last evaluations."""
     return fmean(trace.column(metric.name)[-CHECKED_LAST:])
 
 
 def _best(settings: Sequence[Algorithm], traces: Sequence[Sequence[Trace]] | None) -> Algorithm:
-    """The setting with the best validation accuracy at the end, on average over seeds; the first of equals."""
+    """Return the setting with the best mean validation accuracy at the end; the first of equal ones."""
     if traces is None:
-        return settings[0]  # there was no choice
+        return settings[0]  # the only one
     validated = ACCURACY.on_validation()
     scores = [fmean(0.0 if run.failure else at_end(run, validated) for run in setting) for setting in traces]
     return settings[scores.index(max(scores))]
@@ -213,7 +213,7 @@ def _tuning_table(config: Figure1Settings, tuned: dict[Cell, list[list[Trace]]])
 def _table(
     rows: dict[Cell, list[dict[str, Any]]], declared: DeclaredMetrics, chosen: dict[Cell, Algorithm]
 ) -> list[dict[str, Any]]:
-    """Return the last evaluation of every cell, with the settings that were chosen."""
+    """Return a row for every cell: the chosen settings and the last evaluation."""
     rounds = max(row["round"] for some in rows.values() for row in some)
     table = []
     for panel in PANELS:
@@ -233,7 +233,7 @@ def _table(
 
 
 def _panels(rows: dict[Cell, list[dict[str, Any]]], metric: Metric, methods: Sequence[str]) -> Figure:
-    """Noise ratios down, inner batch sizes across, on common axes."""
+    """Draw a panel for each noise ratio (rows) and inner batch size (columns), with common axes."""
     figure = Figure(figsize=(10.5, 8.4), layout="constrained")
     cells = figure.subplots(len(RATIOS), len(INNER), sharex=True, sharey=True)
     for number, panel in enumerate(PANELS):
@@ -253,7 +253,7 @@ def check(runs: dict[Cell, list[Trace]]) -> list[Statement]:
     def mean(method: str, panel: Panel, metric: Metric) -> float:
         return fmean(at_end(run, metric) for run in runs[method, panel])
 
-    # 1. The m that it takes to come close to what m = 100 gives, for each noise ratio.
+    # 1. For each noise ratio, the smallest m that comes close to the results of m = 100.
     needed: dict[Metric, list[int]] = {ACCURACY: [], GRADIENT_NORM: []}
     for ratio in RATIOS:
         best_accuracy = mean("FCSG", Panel(100, ratio), ACCURACY)
@@ -270,11 +270,11 @@ def check(runs: dict[Cell, list[Trace]]) -> list[Statement]:
     first = Statement(
         "when the noise ratio increases, larger inner samples m are needed",
         losses == sorted(losses) and excess == sorted(excess) and excess[-1] > 1.25,
-        f"for noise ratios {_list(RATIOS)}, going from m = 100 to m = 1 costs FCSG {_list(losses, '.4f')} of "
-        f"accuracy and multiplies the true gradient norm by {_list(excess, '.2f')}; m needed to be within "
+        f"for noise ratios {_list(RATIOS)}, going from m = 100 to m = 1 costs FCSG {_list(losses, '.4f')} in "
+        f"accuracy and multiplies the true gradient norm by {_list(excess, '.2f')}; smallest m within "
         f"0.005 of the accuracy of m = 100: {_list(needed[ACCURACY])}; within 25 % of its gradient norm: "
         f"{_list(needed[GRADIENT_NORM])}. "
-        f"Judged by the price of a small m, which must grow with the noise; the m needed itself "
+        f"The criterion is the cost of a small m, which must grow with the noise; the smallest m itself "
         f"{'grows' if any(m[-1] > m[0] for m in needed.values()) else 'does not change'} on this grid.",
     )
 
@@ -285,10 +285,10 @@ def check(runs: dict[Cell, list[Trace]]) -> list[Statement]:
         all(abs(difference.mean) <= 0.005 for difference in pairs.values()),
         "accuracy of FCSG-M minus FCSG at m = 100: "
         + "; ".join(f"{difference} at noise {ratio:g}" for ratio, difference in pairs.items())
-        + " (similar means within 0.005).",
+        + " (“similar” means within 0.005).",
     )
 
-    # 3. How much the accuracy jumps from one evaluation to the next, in the second half, at m = 1; seed by seed.
+    # 3. The change of accuracy from one evaluation to the next in the second half at m = 1, seed by seed.
     jumps = {ratio: _paired(runs["FCSG-M", Panel(1, ratio)], runs["FCSG", Panel(1, ratio)], _jump) for ratio in RATIOS}
     levels = [fmean(_jump(run) for run in runs["FCSG", Panel(1, ratio)]) for ratio in RATIOS]
     third = Statement(
@@ -297,7 +297,7 @@ def check(runs: dict[Cell, list[Trace]]) -> list[Statement]:
         f"mean change of accuracy from round to round in the second half at m = 1: {_list(levels, '.5f')} for FCSG at "
         f"noise {_list(RATIOS)}; FCSG-M minus FCSG: "
         + "; ".join(f"{difference} at noise {ratio:g}" for ratio, difference in jumps.items())
-        + " (steadier means that the whole interval is below 0).",
+        + " (“more stable” means that the whole interval is below 0).",
     )
     return [first, second, third]
 
@@ -318,5 +318,5 @@ def _jump(trace: Trace) -> float:
 FIGURE1 = Experiment(
     "Invariant logistic regression for three noise ratios and three inner batch sizes.",
     settings,
-    carry_out,
+    execute,
 )

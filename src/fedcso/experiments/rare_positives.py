@@ -1,6 +1,7 @@
-"""Which methods Table 2 compares, and what is said about them.
+"""The methods that Table 2 compares, its settings, its figures and the statements about it.
 
-They differ in WHAT they minimise: FedAvg the cross-entropy, CODA+ a surrogate of AUROC, the FCSG methods one of AUPRC.
+The methods minimise different objectives: FedAvg the cross-entropy, CODA+ a surrogate of AUROC, the FCSG methods a
+surrogate of AUPRC.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from fedcso.runs.study import Results, Unit
 
 
 class Method(NamedTuple):
-    """Which method minimises what, and what it has to choose besides its learning rate and the clipping."""
+    """A method, the problem it minimises, its settings besides rate and clipping, and the problem's options."""
 
     algorithm: str
     problem: str
@@ -44,12 +45,12 @@ PAPER = {
     "mnist": {"FedAvg": 0.9357, "CODA+": 0.9733, "FCSG": 0.9868, "FCSG-M": 0.9878, "Acc-FCSG-M": 0.9879},
     "cifar10": {"FedAvg": 0.5059, "CODA+": 0.6039, "FCSG": 0.7130, "FCSG-M": 0.7157, "Acc-FCSG-M": 0.7184},
 }
-"""What the paper's Table 2 says."""
+"""The values in Table 2 of the paper."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table2Settings(Settings):
-    """All that Table 2 depends on; what differs between data sets stands by their names."""
+    """The settings of Table 2; those that differ between data sets are given by data set."""
 
     data: Sequence[str]
     clients: int = 16
@@ -75,7 +76,7 @@ class Table2Settings(Settings):
 
 
 class Curve(NamedTuple):
-    """The evaluations of a method on a data set, over all seeds."""
+    """The evaluations of a method on a data set, for all seeds."""
 
     data: str
     method: str
@@ -84,13 +85,13 @@ class Curve(NamedTuple):
 
     @classmethod
     def of(cls, unit: Unit, found: Results) -> "Curve":
-        """Take them from what was found."""
+        """Return the evaluations of a unit."""
         data, method, title = (str(unit.labels[name]) for name in ("data", "method", "title"))
         return cls(data, method, title, tables.metric_rows({unit.name: found[unit.name]}, unit.seeds))
 
 
 def line(curve: Curve, chosen: trials.Settings) -> dict[str, Any]:
-    """Return what stands in the table of a method on a data set."""
+    """Return the row of the table for a method on a data set."""
     (last,) = tables.summary(Record(curve.rows))
     paper = PAPER.get(curve.data, {}).get(curve.method)
     return (
@@ -104,7 +105,7 @@ def line(curve: Curve, chosen: trials.Settings) -> dict[str, Any]:
 
 
 def panels(curves: Sequence[Curve]) -> Figure:
-    """Draw a panel for each data set, a curve for each method."""
+    """Draw a panel for each data set, with a curve for each method."""
     names = list(dict.fromkeys(curve.data for curve in curves))
     figure = Figure(figsize=(5.6 * len(names), 4.2), layout="constrained")
     for axes, data in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
@@ -120,7 +121,7 @@ def panels(curves: Sequence[Curve]) -> Figure:
 
 
 def check(precision: dict[str, dict[str, list[float]]]) -> list[Statement]:
-    """The paper's statement for each data set: the FCSG family is ahead of FedAvg and of CODA+."""
+    """Check the paper's statement for each data set: the FCSG methods are ahead of FedAvg and CODA+."""
     statements = []
     for data, by_method in precision.items():
         level = {method: fmean(values) for method, values in by_method.items()}
@@ -147,35 +148,35 @@ def _surrogates(config: Table2Settings) -> str:
 def _versions(config: Table2Settings) -> str:
     varied = [data for data in config.data if config.mirrored[data] or config.moved[data]]
     return "".join(
-        f" Training pictures of {data} are shown {'mirrored and ' * config.mirrored[data]}moved by up to "
-        f"{config.moved[data]} pixels, drawn at random, to all methods."
+        f" Training images of {data} are randomly {'mirrored and ' * config.mirrored[data]}moved by up to "
+        f"{config.moved[data]} pixels, for all methods."
         for data in varied
     )
 
 
-def describe(config: Table2Settings, each: int) -> FixedSections:
-    """What was done; `each` method had that many trials."""
+def describe(config: Table2Settings, trials_each: int) -> FixedSections:
+    """Return the fixed sections of the page; every method had `trials_each` trials."""
     return FixedSections(
         title="Table 2: average precision with rare positives",
         paper="Final test average precision on MNIST and CIFAR-10: classes 5–9 positive, 80 % of the training "
         "positives removed, test data untouched; FedAvg (cross-entropy), CODA+, FCSG, FCSG-M, Acc-FCSG-M. Network, "
         "batch sizes, steps and settings are not stated.",
-        implemented=f"The same split over {config.clients} clients, alike; the networks of the authors' related "
-        f"work; {config.outer_batch} positives and {config.inner_batch} others a client and step (as many "
-        f"examples for the other methods), q = {config.local_steps}, {_surrogates(config)}, the "
-        "positive itself counted among its inner samples, learning rates that fall along half a cosine (CODA+: by its "
-        "stages). FedAvg also with both classes weighted alike. The best FCSG method and the best of the others, by "
-        "validation, run once more for longer.",
-        data=f"{', '.join(config.data)}; a tenth of the training data, not thinned, for validation."
+        implemented=f"The same split over {config.clients} clients with equal distributions; the networks of the "
+        f"authors' related work; {config.outer_batch} positives and {config.inner_batch} other examples per client and "
+        f"step (as many examples for the other methods), q = {config.local_steps}; {_surrogates(config)}; each "
+        "positive counts among its own inner samples; learning rates decay along half a cosine (CODA+: in stages). "
+        "FedAvg is also run with both classes weighted equally. The best FCSG method and the best other method (on "
+        "validation data) are run once more for longer.",
+        data=f"{', '.join(config.data)}; a tenth of the training data, with all its positives, is for validation."
         + _versions(config),
-        hyper_parameters=f"Rates {config.rates}, clipping {config.clip} (0: none), momentum "
-        f"{config.momentum}, proximity {config.proximity}; {each} trials for each method and data set of "
-        f"{config.trial_rounds} rounds by validation average precision with seed {config.trial_seed}; reported "
-        f"with the seeds {config.seeds}, after {config.rounds} rounds. All trials are in `trials.csv` of the "
-        "run folder."
-        if each > 1
-        else f"Not tuned: rate {config.rates[0]}, clipping {config.clip[0]}, momentum {config.momentum[0]}; "
+        hyper_parameters=f"Learning rates {config.rates}, clipping {config.clip} (0: none), momentum "
+        f"{config.momentum}, proximity {config.proximity}; {trials_each} trials of "
+        f"{config.trial_rounds} rounds for each method and data set, chosen by validation average precision with seed "
+        f"{config.trial_seed}; reported with the seeds {config.seeds} after {config.rounds} rounds. All trials are in "
+        "`trials.csv` of the run folder."
+        if trials_each > 1
+        else f"Not tuned: learning rate {config.rates[0]}, clipping {config.clip[0]}, momentum {config.momentum[0]}; "
         f"seeds {config.seeds}.",
         expected="MNIST: FedAvg 0.9357, CODA+ 0.9733, FCSG 0.9868, FCSG-M 0.9878, Acc-FCSG-M 0.9879. CIFAR-10: 0.5059, "
-        "0.6039, 0.7130, 0.7157, 0.7184. A random score has 0.486 and 0.500.",
+        "0.6039, 0.7130, 0.7157, 0.7184. Random scores give 0.486 and 0.500.",
     )

@@ -1,7 +1,7 @@
-"""What all reproductions leave behind: figures, a table, the paper's statements checked, a page and a report.
+"""What every reproduction writes: figures, a table, the checked statements, a page and a report.
 
-`reproduction.md` has the same headings for every figure and table of the paper, so that it can be kept in
-`docs/reproduction/` as it is.
+The page, `reproduction.md`, has the same headings for every figure and table of the paper; the pages in
+`docs/reproduction/` are copies.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from fedcso.runs.folder import RunFolder
 
 
 class Statement(NamedTuple):
-    """What the paper says, whether it holds here, and the numbers."""
+    """A statement of the paper, whether it holds here, and what was measured."""
 
     paper: str
     holds: bool
@@ -26,7 +26,7 @@ class Statement(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A figure, the name of its files, and its caption."""
+    """A figure with the name of its files and its caption."""
 
     name: str
     figure: Figure
@@ -34,7 +34,7 @@ class Picture(NamedTuple):
 
 
 class FixedSections(NamedTuple):
-    """The fixed headings that are known before anything is measured."""
+    """The title of the page, and its sections that do not depend on what is measured."""
 
     title: str
     paper: str
@@ -52,7 +52,7 @@ def conclude(
     statements: Sequence[Statement],
     seconds: float,
 ) -> None:
-    """Write everything, show the table and the statements."""
+    """Write all files, and print the table and the statements."""
     config, environment = folder.config(), folder.environment()
     outputs.write_table(folder, table)
     images = []
@@ -60,7 +60,7 @@ def conclude(
         images.append((picture.caption, figures.render(picture.figure, "png")))
         folder.write(f"{picture.name}.png", images[-1][1])
         folder.write(f"{picture.name}.pdf", figures.render(picture.figure, "pdf"))
-    quick = ["This is the quick version: too short to judge the paper by."] if config["quick"] else []
+    quick = ["This is the quick version, which is too short to judge the paper."] if config["quick"] else []
     findings = quick + [str(statement) for statement in statements]
     folder.write("report.html", page.page(fixed.title, images, table, config, environment, findings))
 
@@ -71,7 +71,7 @@ def conclude(
         "Implemented": fixed.implemented,
         "Data": fixed.data,
         "Hardware": f"{machine['cores']} cores ({machine['processor']}), torch {versions['torch']}; "
-        f"{seconds:.0f} seconds of computing.",
+        f"{seconds:.0f} seconds of computation.",
         "Hyper-parameters": fixed.hyper_parameters,
         "Command": f"`{command}`",
         "Expected": fixed.expected,

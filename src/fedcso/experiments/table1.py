@@ -1,7 +1,7 @@
-"""Table 1: samples and rounds that it takes to reach ε, measured, beside the exponents that are proven.
+"""Table 1: samples and rounds needed to reach ε, measured and compared with the proven exponents.
 
-With the theory's own settings, and with tuned ones; the measured curves under the theorems' bounds; and the linear
-speed-up with the number of clients.
+They are measured with the settings of the theory and with tuned settings. The measured curves are compared with the
+bounds of the theorems, and the speed-up with the number of clients is measured.
 """
 
 import math
@@ -31,7 +31,7 @@ from fedcso.theory.prescribe import THEOREMS
 
 
 def settings(quick: bool) -> Table1Settings:
-    """Return those of the whole experiment, or of a quick version."""
+    """Return the settings of the full experiment, or of the quick version."""
     return Table1Settings(
         seeds=list(range(2 if quick else 4)),
         tuning_seeds=[1000] if quick else [1000, 1001],
@@ -63,7 +63,7 @@ def settings(quick: bool) -> Table1Settings:
 
 
 class Key(NamedTuple):
-    """What an exponent is of."""
+    """The settings, problem, method and quantity of an exponent."""
 
     settings: str
     where: str
@@ -74,8 +74,8 @@ class Key(NamedTuple):
 Exponents = dict[Key, Estimate]
 
 
-def carry_out(folder: RunFolder, config: Table1Settings) -> None:
-    """Run, fit, draw, check; go on where it was interrupted."""
+def execute(folder: RunFolder, config: Table1Settings) -> None:
+    """Run what is left, fit the exponents, draw the figures and check the statements."""
     run = Runner(folder, config)
     theory, tuned, more = runs.by_theory(config), runs.tuned(config), runs.speed_up(config)
     found = run([*(one.unit for one in theory.values()), *(u for some in tuned.values() for u in some), *more.values()])
@@ -102,18 +102,18 @@ def carry_out(folder: RunFolder, config: Table1Settings) -> None:
     folder.write("speed-up.csv", as_csv(_steps_rows(config, steps)))
     drawn = pictures(rows, curves, steps, slopes)
     statements = check(_shares(theory, by_theory), exponents, curves, slopes, steps)
-    conclude(folder, _describe(config), drawn, _table(rows, exponents), statements, run.seconds)
+    conclude(folder, describe(config), drawn, _table(rows, exponents), statements, run.seconds)
 
 
 def _exponent(crossings: Crossings, where: str, method: str, what: str) -> Estimate:
-    """Of 1/ε: samples and rounds grow like ε to minus this."""
+    """Return the exponent of 1/ε with which samples or rounds grow."""
     some = [(cell.share, by_seed) for cell, by_seed in crossings.items() if cell[:2] == (where, method)]
     slope = exponent([share for share, _ in some], [[getattr(one, what) for one in by_seed] for _, by_seed in some])
     return Estimate(-slope.mean, slope.half_width)
 
 
 def _rows(config: Table1Settings, measured: dict[tuple[str, str], Crossings]) -> list[dict[str, Any]]:
-    """One row for each settings, problem, method, ε and seed."""
+    """Return a row for each kind of settings, problem, method, ε and seed."""
     every: dict[tuple[Any, ...], dict[str, float]] = {}
     for (kind, what), crossings in measured.items():
         for cell, by_seed in crossings.items():
@@ -132,13 +132,13 @@ def _steps_rows(config: Table1Settings, steps: Steps) -> list[dict[str, Any]]:
 
 
 def proven(method: str, what: str) -> int:
-    """The exponent of the theorem; of the steps where nothing is sent."""
+    """Return the proven exponent of samples or rounds; of steps for methods that do not communicate."""
     samples, rounds = THEOREMS[method].exponents
     return samples if what == "samples" else rounds
 
 
 def _table(rows: Sequence[dict[str, Any]], exponents: Exponents) -> list[dict[str, Any]]:
-    """One line for each settings, problem and method."""
+    """Return a row for each kind of settings, problem and method."""
     table = []
     for kind, where, method in dict.fromkeys(key[:3] for key in exponents):
         these = [row for row in rows if (row["settings"], row["problem"], row["method"]) == (kind, where, method)]
@@ -150,13 +150,13 @@ def _table(rows: Sequence[dict[str, Any]], exponents: Exponents) -> list[dict[st
         line["smallest ε / ‖∇F(x₀)‖"] = f"{least:g}"
         for what in ("samples", "rounds"):
             needed = fmean(row[what] for row in these if row["share"] == least)
-            line[f"{what} to it"] = f"{needed:.4g}" if needed < math.inf else "not reached"
+            line[f"{what} to reach it"] = f"{needed:.4g}" if needed < math.inf else "not reached"
         table.append(line)
     return table
 
 
 def _shares(prescribed: dict[Cell, Prescribed], crossings: Crossings) -> dict[Cell, float]:
-    """The samples that it took (the seed that took most), as a share of those that the theorem allows."""
+    """Return the samples needed (by the seed that needed most) as a share of those that the theorem prescribes."""
     return {cell: max(one.samples for one in crossings[cell]) / run.setting.samples for cell, run in prescribed.items()}
 
 
@@ -167,7 +167,7 @@ def check(
     slopes: dict[str, Estimate],
     steps: Steps,
 ) -> list[Statement]:
-    """What the theorems say, as measured."""
+    """Check what the theorems state."""
     worst = {method: max(c.worst for cell, c in curves.items() if cell.method == method) for method in METHODS}
     most = {method: max(share for cell, share in shares.items() if cell.method == method) for method in METHODS}
     under = Statement(
@@ -186,7 +186,7 @@ def check(
 
 
 CLOSE = 0.5
-"""How far above the proven exponent a slope over so few ε may be."""
+"""How far a slope, fitted to few ε, may be above the proven exponent."""
 
 
 def _growth(exponents: Exponents, what: str) -> Statement:
@@ -201,19 +201,19 @@ def _growth(exponents: Exponents, what: str) -> Statement:
             + ", ".join(f"{_short(some[Key(kind, where, method, what)])} ({method})" for method in METHODS)
             for kind, where in places
         )
-        + f" (no faster: at most {CLOSE:g} above; the theorems limit the counts, and a slope over few ε can be steeper "
-        "where the way down is slow at first).",
+        + f" (“no faster” means at most {CLOSE:g} above; the theorems bound the counts, and a slope fitted to few ε "
+        "can be steeper if progress is slow at first).",
     )
 
 
 def _faster(slopes: dict[str, Estimate], steps: Steps) -> Statement:
-    """Who did not reach ε in its steps is named: it is not in the slope, and would make it less steep."""
+    """Check the speed-up; runs that did not reach ε, which would make the slope less steep, are named."""
     missed = [f"{method} with N = {n}" for (method, n), by_seed in steps.items() if max(by_seed) == math.inf]
     return Statement(
-        "linear speed-up: steps to ε fall like N^−1",
+        "linear speed-up: steps to ε decrease like N^−1",
         not missed and all(abs(slope.mean + 1) <= 0.15 for slope in slopes.values()),
         "; ".join(f"N^{_short(slope)} {method}" for method, slope in slopes.items())
-        + " (linear: −1 ± 0.15)"
+        + " (“linear” means −1 ± 0.15)"
         + (f"; not reached by {', '.join(missed)}, which the slopes leave out" if missed else "")
         + ".",
     )
@@ -223,34 +223,38 @@ def _short(found: Estimate) -> str:
     return f"{found.mean:.2f} ± {found.half_width:.2f}"
 
 
-def _describe(config: Table1Settings) -> FixedSections:
+def describe(config: Table1Settings) -> FixedSections:
+    """Return the fixed sections of the page."""
     more = config.speed_up
     return FixedSections(
         title="Table 1: samples and rounds to reach ε, measured",
-        paper="To reach E‖∇F‖ ≤ ε: FCSG and FCSG-M take O(N⁻¹ε⁻⁶) inner samples of a client and O(ε⁻³) rounds, "
-        "Acc-FCSG-M O(N⁻¹ε⁻⁵) and O(ε⁻²); on one machine BSGD takes O(ε⁻⁶) samples, BSpiderBoost O(ε⁻⁵). The paper "
-        "proves this and measures nothing of it.",
-        implemented="`fedcso.theory` prescribes α, β, q, B, m and T from the problem's constants, with the proofs' "
-        "numbers where the statements have slips. Each run goes on until the mean of ‖∇F(x̄)‖² over the evaluations "
-        "so far, at the ends of rounds and with the start among them, is at most ε²; ∇F is exact. Exponents are "
-        "least-squares slopes in logarithms, seed by seed; intervals are 95 % over seeds; an ε that some seed did not "
-        "reach in its steps is left out of the fit, and missing in the figures. The engine is `stacked`: "
-        "settings, seeds and clients in one pass, nothing compiled.",
-        data=f"With the theory's settings a nested quadratic (d = 1, s = τ = 0.3) and invariant logistic regression "
-        f"(d = 2, σ₂/σ₁ = 0.5), N = {config.clients}; with tuned settings a noisier quadratic (s = τ = 1) and the "
-        "same regression. BSGD and BSpiderBoost have one machine with the first client's distribution. The speed-up "
-        "is measured on a quadratic with s = 4, κ = 0.05 whose clients are alike, so that only N changes.",
-        hyper_parameters=f"Theory: as prescribed for each ε, shares {config.theory} of ‖∇F(x₀)‖. Tuned: m from "
-        f"{config.inner}, α from {config.rates} / S_F, β from {config.momenta}, q = {config.local_steps}, "
-        f"periods {config.periods}; for each ε the fewest samples, and apart from that the fewest rounds, with the "
-        f"seeds {config.tuning_seeds}, reported with the seeds {config.seeds}. As the start is in the mean, no "
-        "setting can take fewer than (‖∇F(x₀)‖/ε)² rounds. "
+        paper="To reach E‖∇F‖ ≤ ε, FCSG and FCSG-M need O(N⁻¹ε⁻⁶) inner samples per client and O(ε⁻³) rounds, "
+        "Acc-FCSG-M O(N⁻¹ε⁻⁵) and O(ε⁻²); on one machine BSGD needs O(ε⁻⁶) samples and BSpiderBoost O(ε⁻⁵). The paper "
+        "proves these bounds, but does not measure them.",
+        implemented="`fedcso.theory` prescribes α, β, q, B, m and T from the problem's constants, with the numbers of "
+        "the proofs where the statements have slips. Each run continues until the mean of ‖∇F(x̄)‖² over the "
+        "evaluations so far (the start and the ends of rounds) is at most ε²; ∇F is exact. Exponents are least-squares "
+        "slopes of logarithms, fitted for each seed; intervals are 95 % over seeds. An ε that some seed did not reach "
+        "within its steps is left out of the fit and of the figures. The engine is `stacked`: settings, seeds and "
+        "clients in one pass, not compiled.",
+        data=f"With the theory's settings, a nested quadratic (d = 1, s = τ = 0.3) and invariant logistic regression "
+        f"(d = 2, σ₂/σ₁ = 0.5), N = {config.clients}; with tuned settings, a noisier quadratic (s = τ = 1) and the "
+        "same regression. BSGD and BSpiderBoost run on one machine with the distribution of the first client. The "
+        "speed-up is measured on a quadratic with s = 4 and κ = 0.05 whose clients have equal distributions, so that "
+        "only N changes.",
+        hyper_parameters=f"Theory: as prescribed for each ε, which are shares {config.theory} of ‖∇F(x₀)‖. Tuned: m "
+        f"from {config.inner}, α from {config.rates} / S_F, β from {config.momenta}, q = {config.local_steps}, "
+        f"periods {config.periods}; for each ε the setting with the fewest samples and, separately, the setting with "
+        f"the fewest rounds are chosen with the seeds {config.tuning_seeds} and reported with the seeds "
+        f"{config.seeds}. Because the start is part of the mean, no setting can take fewer than (‖∇F(x₀)‖/ε)² rounds. "
         f"Speed-up: α from {more.factors} × {more.rate} N, β = {more.momenta[0]}, m = {more.inner}, "
-        f"q = (T/N³)^¼, to {more.share} ‖∇F(x₀)‖. The problems, the ranges of ε and the rates of the speed-up were "
-        "chosen in trial runs, some with the same seeds: ε small enough for slopes to mean something, and affordable.",
+        f"q = (T/N³)^¼, to {more.share} ‖∇F(x₀)‖. The problems, the ranges of ε and the learning rates of the "
+        "speed-up were chosen in trial runs, some with the same seeds, so that ε is small enough for meaningful slopes "
+        "and the runs are affordable.",
         expected="Exponents of at most the proven ones, which hold for the worst problem: here f is smooth, so that "
-        "the bias falls like 1/m, not 1/√m, and tuned settings should do better. Acc-FCSG-M below FCSG. Slope −1.",
+        "the bias decreases like 1/m instead of 1/√m, and tuned settings should do better. Smaller exponents for "
+        "Acc-FCSG-M than for FCSG. A speed-up with slope −1.",
     )
 
 
-TABLE1 = Experiment("Samples and rounds to reach ε, beside the theorems' bounds.", settings, carry_out)
+TABLE1 = Experiment("Samples and rounds to reach ε, compared with the theorems' bounds.", settings, execute)

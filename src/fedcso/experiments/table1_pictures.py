@@ -1,4 +1,4 @@
-"""The pictures of Table 1: how much it takes against ε, the curves under their bounds, the speed-up."""
+"""The figures of Table 1: samples and rounds against ε, the curves with their bounds, and the speed-up."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ def pictures(
     steps: Steps,
     slopes: dict[str, Estimate],
 ) -> list[Picture]:
-    """All of them."""
+    """Return all figures with their captions."""
     return [
         Picture(
             "table1-samples",
@@ -32,13 +32,14 @@ def pictures(
         Picture(
             "table1-rounds",
             _against_epsilon(rows, "rounds", "communication rounds"),
-            "Communication rounds until then; steps for BSGD and BSpiderBoost, which send nothing.",
+            "Communication rounds until then, mean over seeds; steps for BSGD and BSpiderBoost, which do not "
+            "communicate.",
         ),
         Picture(
             "table1-bounds",
             _under_bounds(curves),
             "The measured mean of ‖∇F(x̄_t)‖² up to step T with the theory's settings for the smallest ε (dotted: ε²), "
-            "and the theorem's bound of it.",
+            "and the theorem's bound on it.",
         ),
         Picture(
             "table1-speed-up",
@@ -49,7 +50,7 @@ def pictures(
 
 
 def _against_epsilon(rows: Sequence[dict[str, Any]], what: str, title: str) -> Figure:
-    """A panel for each settings and problem, a line for each method."""
+    """Draw a panel for each kind of settings and problem, with a line for each method."""
     panels = list(dict.fromkeys((row["settings"], row["problem"]) for row in rows))
     figure = Figure(figsize=(10.5, 7.6), layout="constrained")
     cells = figure.subplots(2, 2).flat
@@ -72,7 +73,7 @@ def _against_epsilon(rows: Sequence[dict[str, Any]], what: str, title: str) -> F
 
 
 def _under_bounds(curves: dict[Cell, Curve]) -> Figure:
-    """A row for each problem, a column for each method."""
+    """Draw a panel for each problem (rows) and method (columns)."""
     problems = list(dict.fromkeys(cell.where for cell in curves))
     figure = Figure(figsize=(14, 3.1 * len(problems)), layout="constrained")
     panels = figure.subplots(len(problems), len(METHODS), sharey="row", squeeze=False)
@@ -117,7 +118,7 @@ def _speed_up(steps: Steps, slopes: dict[str, Estimate]) -> Figure:
 
 
 def _logarithmic(axes: Axes, places: Sequence[float]) -> None:
-    """Both axes, with marks where something was measured."""
+    """Make both axes logarithmic, with ticks at the measured places."""
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.xaxis.set_major_locator(FixedLocator(list(places)))

@@ -1,6 +1,6 @@
-"""The runs behind Table 1: with the theory's settings, with tuned ones, and with more and more clients.
+"""The runs of Table 1: with the theory's settings, with tuned settings, and with growing numbers of clients.
 
-All are stacked: settings, seeds and clients in one pass.
+All runs are stacked: settings, seeds and clients in one pass.
 """
 
 import math
@@ -22,12 +22,12 @@ from fedcso.theory.prescribe import SINGLE_MACHINE, THEOREMS, Setting, algorithm
 METHODS = list(THEOREMS)
 FEDERATED = [method for method in METHODS if method not in SINGLE_MACHINE]
 EVALUATIONS = 500
-"""About so many until the bound's first term is down at ε²."""
+"""The approximate number of evaluations until the first term of the bound has decreased to ε²."""
 
 
 @dataclass(frozen=True)
 class SpeedUp:
-    """What the speed-up with the number of clients is measured with."""
+    """The settings with which the speed-up with the number of clients is measured."""
 
     clients: Sequence[int]
     share: float
@@ -42,15 +42,15 @@ class SpeedUp:
 
 @dataclass(frozen=True, kw_only=True)
 class Table1Settings(Settings):
-    """All that Table 1 depends on; accuracies are shares of ‖∇F(x_0)‖, learning rates shares of 1/S_F."""
+    """The settings of Table 1; accuracies are shares of ‖∇F(x_0)‖, learning rates are shares of 1/S_F."""
 
     clients: int = 4
     seeds: Sequence[int]
     tuning_seeds: Sequence[int]
     theory: Mapping[str, Sequence[float]]
-    """By problem the accuracies to be reached with the theory's settings."""
+    """By problem, the accuracies to reach with the theory's settings."""
     tuned: Mapping[str, Sequence[float]]
-    """By problem the accuracies to be reached with tuned settings."""
+    """By problem, the accuracies to reach with tuned settings."""
     local_steps: int = 4
     tuned_rounds: int
     period_steps: int
@@ -62,31 +62,31 @@ class Table1Settings(Settings):
 
 
 class Cell(NamedTuple):
-    """One measurement: on which problem, by which method, to which share of ‖∇F(x_0)‖."""
+    """A measurement: the problem, the method, and the accuracy to reach as a share of ‖∇F(x_0)‖."""
 
     where: str
     method: str
     share: float
 
     def instance(self, config: Table1Settings) -> Instance:
-        """The problem with as many clients as the method can have."""
+        """Return the problem with the clients of the settings, or with one client for methods of one machine."""
         return INSTANCES[self.where](1 if self.method in SINGLE_MACHINE else config.clients)
 
     def reached(self, instance: Instance, trace: Trace) -> Reached:
-        """When a run reached it; where nothing is sent, every step counts as a round."""
+        """Return when a run reached the accuracy; without communication every step counts as a round."""
         one = reached(trace, self.share * instance.start, len(instance.clients))
         return one._replace(rounds=one.steps) if self.method in SINGLE_MACHINE else one
 
 
 Crossings = dict[Cell, list[Reached]]
-"""When ε was reached, seed by seed."""
+"""By cell, when ε was reached with each seed."""
 
 
 # ------------------------------------------------------------------------------ the theory's settings
 
 
 class Prescribed(NamedTuple):
-    """A setting of the theory and its run, which ends as soon as ε is reached."""
+    """A setting of the theory and its run, which stops when ε is reached."""
 
     instance: Instance
     setting: Setting
@@ -94,7 +94,7 @@ class Prescribed(NamedTuple):
 
 
 def by_theory(config: Table1Settings) -> dict[Cell, Prescribed]:
-    """Every method with the settings that its theorem prescribes for every ε."""
+    """Return the runs of every method with the settings that its theorem prescribes for every ε."""
     cells = [Cell(w, method, share) for w, shares in config.theory.items() for method in METHODS for share in shares]
     return {cell: _prescribed(config, cell) for cell in cells}
 
@@ -106,7 +106,7 @@ def _prescribed(config: Table1Settings, cell: Cell) -> Prescribed:
     descent = 2 * instance.constants.gap / (setting.learning_rate * epsilon**2)
     every = max(1, int(descent / setting.local_steps / EVALUATIONS))
     plan, algorithm = setting.plan(epsilon=epsilon, evaluate_every=every), algorithm_of(setting)
-    if cell.method == "BSGD":  # with one client it is FCSG whatever q, and the steps between evaluations are one round
+    if cell.method == "BSGD":  # with one client it is FCSG for any q: use one round between evaluations
         plan = replace(plan, rounds=math.ceil(setting.steps / every), local_steps=every, evaluate_every=1)
         algorithm = FCSG(setting.learning_rate)
     name = f"theory {cell.where} {cell.method} {cell.share:g}"
@@ -115,14 +115,14 @@ def _prescribed(config: Table1Settings, cell: Cell) -> Prescribed:
 
 
 def crossings(runs: dict[Cell, Prescribed], found: Results) -> Crossings:
-    """When each of them reached its ε."""
+    """Return when each run reached its ε."""
     return {
         cell: [cell.reached(run.instance, trace) for trace in found[run.unit.name][0]] for cell, run in runs.items()
     }
 
 
 class Curve(NamedTuple):
-    """The measured mean of ‖∇F(x̄)‖² up to each step, mean over seeds, and the theorem's bound of it."""
+    """The measured mean of ‖∇F(x̄)‖² up to each step, mean over seeds, and the theorem's bound on it."""
 
     steps: list[float]
     measured: list[float]
@@ -132,12 +132,15 @@ class Curve(NamedTuple):
 
     @property
     def worst(self) -> float:
-        """The largest share of the bound that was measured: above 1 it would be violated."""
+        """Return the largest ratio of the measured mean to the bound; above 1 the bound would be violated."""
         return max(mean / most for mean, most in zip(self.measured, self.bound, strict=True))
 
 
 def curve(run: Prescribed, traces: Sequence[Trace]) -> Curve:
-    """Up to where the first seed stopped; the theorems hold for every T, with the same α, β, q, b, B and m."""
+    """Return the curve up to the step at which the first seed stopped.
+
+    The theorems hold for every T, with the same α, β, q, b, B and m.
+    """
     length = min(len(trace.rows) for trace in traces)
     steps = [row["step"] for row in traces[0].rows[1:length]]
     means = [fmean(values) for values in zip(*(running_means(trace)[1:length] for trace in traces), strict=True)]
@@ -150,7 +153,7 @@ def curve(run: Prescribed, traces: Sequence[Trace]) -> Curve:
 
 
 class Grid(NamedTuple):
-    """Settings that can be played together."""
+    """Settings that can be run together."""
 
     name: str
     algorithms: list[Algorithm]
@@ -190,7 +193,7 @@ GRIDS = {
 
 
 def tuned(config: Table1Settings) -> dict[tuple[str, str], list[Unit]]:
-    """For every problem and method all that may be chosen from; learning rates are shares of 1/S_F."""
+    """Return for every problem and method the runs with all settings to choose from."""
     seeds = [*config.tuning_seeds, *config.seeds]
     units: dict[tuple[str, str], list[Unit]] = {}
     for where in config.tuned:
@@ -209,7 +212,10 @@ def tuned(config: Table1Settings) -> dict[tuple[str, str], list[Unit]]:
 def fewest(
     config: Table1Settings, units: dict[tuple[str, str], list[Unit]], found: Results, what: Callable[[Reached], float]
 ) -> Crossings:
-    """For every ε the setting that takes the fewest (samples, say) with the tuning seeds; what the others then need."""
+    """Choose for every ε the setting that needs the fewest (samples, say) with the tuning seeds.
+
+    Return what the chosen settings need with the other seeds.
+    """
     best: Crossings = {}
     count = len(config.tuning_seeds)
     for (where, method), some in units.items():
@@ -226,7 +232,10 @@ def fewest(
 
 
 def speed_up(config: Table1Settings) -> dict[tuple[str, int], Unit]:
-    """The federated methods on the same F with N clients: T/N steps and more, rates around Nα, the corollary's q."""
+    """Return runs of the federated methods on the same F with N clients.
+
+    They have T/N steps and some more, learning rates around Nα, and the q of the corollary.
+    """
     seeds, asked = [*config.tuning_seeds, *config.seeds], config.speed_up
     units = {}
     for method in FEDERATED:
@@ -243,11 +252,11 @@ def speed_up(config: Table1Settings) -> dict[tuple[str, int], Unit]:
 
 
 Steps = dict[tuple[str, int], list[float]]
-"""Steps to ε, seed by seed, by method and number of clients."""
+"""By method and number of clients, the steps to ε with each seed."""
 
 
 def fewest_steps(config: Table1Settings, units: dict[tuple[str, int], Unit], found: Results) -> Steps:
-    """With the setting that was best with the tuning seeds."""
+    """Return the steps to ε with the setting that was best with the tuning seeds."""
     epsilon, count = config.speed_up.share * alike(1).start, len(config.tuning_seeds)
     steps = {}
     for (method, clients), unit in units.items():

@@ -1,8 +1,8 @@
 """Table 2: average precision with rare positives at 16 clients, on MNIST and CIFAR-10.
 
-All methods have the same network, the same number of examples a step, and the same number of trials to choose their
-settings on validation data, among them how long a gradient may be. Then the best FCSG method and the best of the others
-(by validation) run once more for longer, to show how far they come.
+All methods have the same network, the same number of examples per step, and the same number of trials on validation
+data to choose their settings, including the clipping of gradients. Then the best FCSG method and the best other method
+(on validation data) are run once more for longer.
 """
 
 from collections.abc import Sequence
@@ -42,12 +42,12 @@ from fedcso.runs.study import Unit
 
 
 def settings(quick: bool) -> Table2Settings:
-    """Return those of the whole; `quick` has the embedded digits, and does not tune."""
+    """Return the settings of the full experiment; `quick` has the embedded digits and no tuning."""
     return Table2Settings(
         data=["digits"] if quick else ["mnist", "cifar10"],
         sigmoid={"digits": True, "mnist": True, "cifar10": False},
         margin={"digits": 0.5, "mnist": 0.5, "cifar10": 1.0},
-        # A digit in a mirror is another digit, or none.
+        # A mirrored digit is another digit, or no digit at all.
         mirrored={"digits": False, "mnist": False, "cifar10": True},
         moved={"digits": 0, "mnist": 0, "cifar10": 2},
         rounds={"digits": 40, "mnist": 15, "cifar10": 30},
@@ -61,8 +61,8 @@ def settings(quick: bool) -> Table2Settings:
     )
 
 
-def carry_out(folder: RunFolder, config: Table2Settings) -> None:
-    """Tune, run, draw, check; go on where it was interrupted."""
+def execute(folder: RunFolder, config: Table2Settings) -> None:
+    """Tune and run what is left, draw the figures and check the statements."""
     run = Runner(folder, config)
     curves: list[Curve] = []
     longer: list[Curve] = []
@@ -97,9 +97,15 @@ def carry_out(folder: RunFolder, config: Table2Settings) -> None:
     folder.write("trials.csv", tables.as_csv(tuning))
     pictures = [Picture("table2", panels(curves), "Test average precision; mean over seeds with 95 % bands.")]
     if longer:
-        pictures.append(Picture("table2-long", panels(longer), "The best of each side for longer; one seed."))
-    each = len(tuning) // len(config.data) // len(METHODS)
-    conclude(folder, describe(config, each), pictures, table, check(precision), run.seconds)
+        pictures.append(
+            Picture(
+                "table2-long",
+                panels(longer),
+                "Longer runs of the best FCSG method and the best other method, with one seed.",
+            )
+        )
+    trials_each = len(tuning) // len(config.data) // len(METHODS)
+    conclude(folder, describe(config, trials_each), pictures, table, check(precision), run.seconds)
 
 
 def _task(config: Table2Settings, data: str, what: Method) -> Task:
@@ -118,7 +124,7 @@ def _unit(
     seeds: Sequence[int],
     longer: bool = False,
 ) -> Unit:
-    """A method with what its trials chose, judged on test data."""
+    """Return a run of a method with the settings that its trials chose, evaluated on test data."""
     task = tasks[method].for_reporting()
     plan, algorithms = _prepared(config, method, chosen[method], rounds)
     plan = replace(plan, evaluate_every=max(1, rounds // config.evaluations))
@@ -130,31 +136,31 @@ def _unit(
 def _prepared(
     config: Table2Settings, method: str, settings: trials.Settings, rounds: int
 ) -> tuple[Plan, list[Algorithm]]:
-    """A plan and the method for it; the learning rate falls along half a cosine, for all methods alike."""
+    """Return the plan and the method with settings; all learning rates but that of CODA+ decay along half a cosine."""
     what = METHODS[method]
     kind = ALGORITHMS[what.algorithm]
     plan = Plan(
         rounds,
         config.local_steps,
-        # All methods see as many examples a step: b positives and m others, or b + m.
+        # All methods see the same number of examples per step: b positives and m others, or b + m.
         config.outer_batch + (0 if what.problem == "auprc" else config.inner_batch),
         config.inner_batch,
         evaluate_every=rounds,
         clip=settings["clip"],
     )
     algorithm: Algorithm = kind(**{k: v for k, v in settings.items() if k in hyper_parameters(kind)})
-    if what.algorithm == "CODA+":  # brings its own: stages
+    if what.algorithm == "CODA+":  # has its own schedule: stages
         return plan, [replace(algorithm, stage_steps=max(1, plan.total_steps // 3))]  # type: ignore[type-var]
     rate = Cosine(settings["learning_rate"], plan.total_steps, floor=0.05)
     return plan, [replace(algorithm, learning_rate=rate)]  # type: ignore[type-var]
 
 
 def _tuned(config: Table2Settings, data: str, tasks: dict[str, Task], run: Runner) -> dict[str, list[trials.Trial]]:
-    """All trials, by validation data."""
+    """Return all trials of every method, scored on validation data."""
 
     def turn(number: int, asked: dict[str, list[trials.Settings]]) -> dict[str, list[float]]:
         if not config.trial_turns and all(len(some) == 1 for some in asked.values()):
-            return {method: [0.0] for method in asked}  # there is no choice
+            return {method: [0.0] for method in asked}  # there is nothing to choose
         units = {
             (method, place): Unit(
                 f"trial {number} {method} on {data} {place}",
@@ -184,4 +190,4 @@ def _validated(task: Task, run: Trace) -> float:
     return float(task.judge.measure(run.last, task.validation)[AVERAGE_PRECISION.name])
 
 
-TABLE2 = Experiment("Average precision with rare positives on MNIST and CIFAR-10.", settings, carry_out)
+TABLE2 = Experiment("Average precision with rare positives on MNIST and CIFAR-10.", settings, execute)

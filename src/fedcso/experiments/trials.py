@@ -1,8 +1,8 @@
-"""Settings for several methods, each with the same number of trials.
+"""A search for the settings of several methods that gives each of them the same number of trials.
 
-First all learning rates, with every other setting in the middle of its grid; then, turn by turn, the other values of
-one further setting; and who has no further setting to choose (FCSG) tries rates between those of the grid instead.
-So nobody is ahead for having been looked at longer, and no method pays for having more settings.
+In the first turn all learning rates are tried, with every other setting in the middle of its grid. Each further turn
+tries the other values of one more setting. A method without further settings (FCSG) tries learning rates between those
+of the grid instead. So no method has an advantage from more trials, or a disadvantage from more settings.
 """
 
 import math
@@ -10,47 +10,47 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 FINER = 10 ** (1 / 4)
-"""The first rates between: this factor above and below the best; the next ones its root."""
+"""The first rates between those of the grid are the best one divided and multiplied by this, then by its root."""
 
 Settings = dict[str, float]
 
 
 class Space(NamedTuple):
-    """What a method may choose from: its rates, and three values of each further setting."""
+    """The values that a method may choose from: learning rates, and three values of each further setting."""
 
     rates: Sequence[float]
     others: dict[str, Sequence[float]]
 
 
 class Trial(NamedTuple):
-    """Settings and how they did: less is better."""
+    """Settings and their score; lower is better."""
 
     settings: Settings
     score: float
 
 
-Play = Callable[[int, dict[str, list[Settings]]], dict[str, list[float]]]
-"""Carries out a turn: (turn, settings by method) -> scores by method, less is better."""
+Evaluate = Callable[[int, dict[str, list[Settings]]], dict[str, list[float]]]
+"""Runs a turn: from (turn, settings by method) to the scores by method; lower is better."""
 
 
-def search(spaces: dict[str, Space], turns: int, play: Play) -> dict[str, list[Trial]]:
-    """All trials of every method."""
+def search(spaces: dict[str, Space], turns: int, evaluate: Evaluate) -> dict[str, list[Trial]]:
+    """Search for `turns` turns after the first; return all trials of every method."""
     tried: dict[str, list[Trial]] = {method: [] for method in spaces}
     for turn in range(turns + 1):
         settings = {method: _proposals(space, turn, tried[method]) for method, space in spaces.items()}
-        scores = play(turn, settings)
+        scores = evaluate(turn, settings)
         for method, trials in tried.items():
             trials.extend(Trial(*pair) for pair in zip(settings[method], scores[method], strict=True))
     return tried
 
 
 def best(trials: Sequence[Trial]) -> Settings:
-    """The settings with the least score; the first of equals. A run that broke off counts as the worst."""
+    """Return the settings with the lowest score, the first of equal ones. A run that failed counts as the worst."""
     return min(trials, key=lambda trial: trial.score if math.isfinite(trial.score) else math.inf).settings
 
 
 def as_rows(tried: dict[str, list[Trial]], score: str) -> list[dict[str, Any]]:
-    """The table of all trials."""
+    """Return all trials as rows of a table."""
     return [
         {"algorithm": method} | trial.settings | {score: trial.score}
         for method, trials in tried.items()

@@ -77,7 +77,7 @@ def client_rows(
             found[client] = {"size": task.problem.size(data), "rounds": rounds, "dropped": dropped}
         if isinstance(task.test, ByClient) and model is not None:
             names = task.test.names or list(found)
-            for client, metrics in zip(names, task.judge.at_clients(model(trace), task.test), strict=True):
+            for client, metrics in zip(names, task.judge.measure_at_clients(model(trace), task.test), strict=True):
                 found.setdefault(client, {"size": 0, "rounds": 0, "dropped": 0})
                 found[client] |= {metric: _defined(value) for metric, value in metrics.items()}
         rows += [{"algorithm": name, "seed": seed, "client": client, **about} for client, about in found.items()]

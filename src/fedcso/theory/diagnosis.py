@@ -23,7 +23,7 @@ from scipy import stats
 
 from fedcso.core.costs import Costs
 from fedcso.core.errors import require, require_count
-from fedcso.core.estimator import blocks
+from fedcso.core.estimator import split_into_blocks
 from fedcso.core.oracle import Oracle
 from fedcso.core.problem import Batch, Problem, split_steps
 from fedcso.core.streams import DIAGNOSIS, stream
@@ -157,7 +157,7 @@ def diagnose(
         """Return ∇F̂ with m samples for every batch (batches, parameters), from all blocks or the first only."""
         rows = []
         for some in drawn:
-            cut = [_first(batch, m) if first else blocks(batch, m) for batch in some]
+            cut = [_first(batch, m) if first else split_into_blocks(batch, m) for batch in some]
             each = [float(w) * _vector(oracle.grad(x, batch)) for w, batch in zip(shares, cut, strict=True)]
             rows.append(torch.stack(each).sum(0))
         return torch.stack(rows)

@@ -12,7 +12,7 @@ import torch
 
 from fedcso.core.constants import SYMBOLS, Constants
 from fedcso.core.errors import InvalidValue, require_count, require_positive
-from fedcso.core.estimator import blocks, sample
+from fedcso.core.estimator import split_into_blocks, sample
 from fedcso.core.intervals import mean_and_interval
 from fedcso.core.problem import Batch, Problem, split_steps
 from fedcso.core.streams import ASSUMPTIONS, stream
@@ -102,7 +102,7 @@ def _estimate_from(problem: Problem, x: Tree, other: Tree, batch: Batch, rng: to
         value = problem.outer(point, batch.xi).sum()
         return unflatten_like(point, torch.autograd.grad(value, leaves(point), materialize_grads=True))
 
-    values = map_leaves(torch.Tensor.detach, inner(_variable(other), blocks(batch, 1)))
+    values = map_leaves(torch.Tensor.detach, inner(_variable(other), split_into_blocks(batch, 1)))
     variances = [leaf.var(0).sum() if len(leaf) > 1 else leaf.new_zeros(()) for leaf in leaves(values)]
     at_x, at_other = (map_leaves(torch.Tensor.detach, inner(_variable(point), batch)) for point in (x, other))
     change = float(norm(subtract(outer_gradient(at_other), outer_gradient(at_x))))

@@ -1,0 +1,54 @@
+"""The pages in `docs/reproduction/` say what the experiments write: settings and sentences are the same."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fedcso.experiments import EXPERIMENTS, bias, communication, few_shot, figure1, rare_positives, table1
+from fedcso.experiments.reproduction import FixedSections
+
+PAGES = Path(__file__).parents[2] / "docs/reproduction"
+
+DESCRIBE: dict[str, Callable[..., FixedSections]] = {
+    "bias": bias.describe,
+    "communication": communication.describe,
+    "figure1": figure1.describe,
+    "figure2": lambda config: few_shot.describe(config, 8),
+    "figure3": lambda config: few_shot.describe(config, 8),
+    "table1": table1.describe,
+    "table2": lambda config: rare_positives.describe(config, 7),
+}
+"""By experiment; the numbers are those of the trials of each method."""
+
+
+def sections(name: str) -> dict[str, str]:
+    """The sections of a page by heading; the title is without a heading."""
+    title, *parts = re.split(r"^## ", (PAGES / f"{name}.md").read_text(), flags=re.MULTILINE)
+    found = {"": title.strip().removeprefix("# ")}
+    for part in parts:
+        heading, _, text = part.partition("\n")
+        found[heading] = text.strip()
+    return found
+
+
+def test_every_experiment_has_a_page():
+    assert DESCRIBE.keys() == EXPERIMENTS.keys()
+    assert {path.stem for path in PAGES.glob("*.md")} == {*EXPERIMENTS, "index"}
+
+
+@pytest.mark.parametrize("name", DESCRIBE)
+def test_a_page_has_the_sections_that_the_experiment_writes(name):
+    experiment = EXPERIMENTS[name]
+    settings = experiment.settings(False)
+    settings = settings.updated(yaml.safe_load(yaml.safe_dump(settings.flat())))
+    fixed, page = DESCRIBE[name](settings), sections(name)
+    assert page[""] == fixed.title
+    assert page["Paper"] == fixed.paper
+    assert page["Implemented"] == fixed.implemented
+    assert page["Data"] == fixed.data
+    assert page["Hyper-parameters"] == fixed.hyper_parameters
+    assert page["Command"] == f"`fedcso reproduce {name}`"
+    assert page["Expected"] == fixed.expected
