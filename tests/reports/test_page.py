@@ -8,6 +8,7 @@ import pytest
 from fedcso.reports import page
 from fedcso.reports.charts import charts
 from fedcso.reports.looks import COLOURS
+from fedcso.reports.recorded import Record
 from tests.browser import needs_browser, visit
 from tests.command_line import run
 
@@ -113,7 +114,7 @@ def crowded(tmp_path_factory):
     ]
     file = tmp_path_factory.mktemp("crowded") / "page.html"
     costs = dict.fromkeys(("outer_samples", "inner_samples", "bytes_up", "bytes_down", "step", "seconds"), 0)
-    file.write_text(page.page("t", [], TABLE, {}, {}, charts=charts([row | costs for row in rows], [], [])))
+    file.write_text(page.page("t", [], TABLE, {}, {}, charts=charts(Record([row | costs for row in rows]))))
     return file
 
 

@@ -132,7 +132,7 @@ def panel(rows, declared=RANKED):
 
 
 def test_chance_is_a_line_where_it_is_known():
-    figure = figures.curves(evaluations([[0.3, 0.6]], prevalence=0.25), "title")
+    figure = figures.curves(Record(evaluations([[0.3, 0.6]], prevalence=0.25), RANKED), "title")
     assert list(figure.axes[0].lines[-1].get_ydata()) == [0.25, 0.25]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["A", "chance"]
     assert len(panel(evaluations([[0.3, 0.6]])).lines) == 1
