@@ -2,8 +2,8 @@
 
     python -m benchmarks.invariant_logistic
 
-Both engines for small models are timed: `stacked`, and `compiled` (which needs a C++ compiler, is timed without compiling,
-and is not part of the quick run). So is the usual setup of research code, with one process for each client
+Both engines for small models are timed: `stacked`, and `compiled` (which needs a C++ compiler, is timed without
+compiling, and is not part of the quick run). So is the usual setup of research code, with one process for each client
 (`benchmarks.gloo_processes`). The ordinary loop is a straightforward implementation: for each setting, seed, step and
 client it draws a sample, computes a gradient and takes a step, and it averages after every q steps. Its time for Figure
 1's grid is that of one setting times the number of settings and seeds, because it runs them one after the other.

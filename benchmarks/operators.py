@@ -2,8 +2,8 @@
 
     python -m benchmarks.operators
 
-Everything runs in this thread, so that the profiler sees it. The stacked step of W1 has all 16 clients; the steps of W2,
-W3 and W4 are those of one client.
+Everything runs in this thread, so that the profiler sees it. The stacked step of W1 has all 16 clients; the steps of
+W2, W3 and W4 are those of one client.
 """
 
 import sys
