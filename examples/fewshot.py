@@ -1,4 +1,4 @@
-"""Few-shot learning across clients that never show each other a drawing: meta-training, then a new client adapts.
+"""Federated few-shot learning: clients train together without sharing drawings, for characters nobody has seen.
 
 python examples/fewshot.py
 """
@@ -10,7 +10,7 @@ from fedcso.problems import PROBLEMS
 
 
 def main(rounds: int = 6, filters: int = 32) -> None:
-    """Glyphs of fourteen scripts at eight clients; the test is on scripts that nobody has seen."""
+    """Train on glyphs at eight clients, and test on scripts that are not used for training."""
     task = PROBLEMS["maml"](data="glyphs", clients=8, shots=1, filters=filters, test_tasks=100, client_tasks=2)
     plan = Plan(rounds, local_steps=10, inner_batch=1, evaluate_every=2)
     algorithm = FCSGM(learning_rate=0.9, momentum=0.1)

@@ -1,4 +1,4 @@
-"""A realistic table of rare fraud at several banks, and the commands that learn from it.
+"""Write a realistic table of payments at several banks, with rare fraud, for these commands to learn from.
 
 python examples/fraud_auprc.py fraud.csv
 fedcso run auprc --data fraud.csv --label fraud --site bank --learning-rate 0.1
@@ -17,11 +17,11 @@ BANKS = {
     "Dogwood": (400, 0.030),
     "Elm": (150, 0.0),
 }
-"""How many payments each has, and which share of them is fraud; the smallest has seen none yet."""
+"""The number of payments of each bank, and the share of fraud; the smallest bank has no fraud yet."""
 
 
 def payments(seed: int = 0) -> pd.DataFrame:
-    """Amounts, hours, countries and channels as they come: skewed, periodic, in words, with gaps."""
+    """Return a table with skewed, periodic and categorical columns and with missing values."""
     rng = np.random.default_rng(seed)
     parts = []
     for bank, (count, share) in BANKS.items():

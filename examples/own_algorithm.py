@@ -1,4 +1,4 @@
-"""A method of one's own: FCSG with heavy-ball momentum that stays at the client, so that only x travels.
+"""A custom method: FCSG with heavy-ball momentum that stays at the client, so that only x is sent.
 
 fedcso run invariant_logistic --algorithm examples/own_algorithm.py:HeavyBall FCSG-M --rounds 20
 """
@@ -11,7 +11,7 @@ from fedcso.core.tree import Tree, add_scaled, zeros_like
 
 @dataclass(frozen=True)
 class HeavyBall(Algorithm):
-    """u_{t+1} = β u_t + ∇F̂(x_t),  x_{t+1} = Π_X( x_t − α u_{t+1} ); x is averaged after q steps, u never."""
+    """u_{t+1} = β u_t + ∇F̂(x_t),  x_{t+1} = Π_X( x_t − α u_{t+1} ); x is averaged after q steps, u is not."""
 
     learning_rate: float = 0.005
     inertia: float = 0.5

@@ -1,4 +1,4 @@
-"""A network of one's own on a table of one's own: any `nn.Module` with one output ranks rare positives.
+"""A custom network on custom data: any `nn.Module` with one output can rank rare positives.
 
 python examples/own_model.py
 """
@@ -16,7 +16,7 @@ from fedcso.problems.scores import Scores, ranking_judge
 
 
 def hospital(number: int, patients: int = 400) -> Examples:
-    """Ten measurements a patient; about one in twelve is ill, which shows in a product of two of them."""
+    """Return ten measurements per patient; about one in twelve is ill, which depends on the product of two of them."""
     rng = stream(seed=0, client=number, round=0)
     measured = torch.randn(patients, 10, generator=rng)
     ill = measured[:, 0] * measured[:, 1] + 0.3 * torch.randn(patients, generator=rng) > 1.3
@@ -24,7 +24,7 @@ def hospital(number: int, patients: int = 400) -> Examples:
 
 
 def network() -> nn.Module:
-    """Two hidden layers. Each seed calls this function and starts from new weights."""
+    """Return a network with two hidden layers; it is called for each seed, so that each starts from new weights."""
     return nn.Sequential(nn.Linear(10, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1))
 
 

@@ -1,4 +1,4 @@
-"""Where do most patients lie? Each hospital keeps its own:  min_x (1/N) Σ_n E_ξ √(1 + ‖E[η | ξ] − x‖²)"""
+"""Find a robust centre of patients whose data stay at their hospitals:  min_x (1/N) Σ_n E_ξ √(1 + ‖E[η | ξ] − x‖²)"""
 
 import torch
 
@@ -9,7 +9,7 @@ class RobustLocation(Problem):
     def init(self, rng):
         return torch.zeros(2)
 
-    def sample_outer(self, data, rng, shape):  # ξ: patients, drawn from the hospital's own
+    def sample_outer(self, data, rng, shape):  # ξ: patients of the hospital
         return data[torch.randint(len(data), shape, generator=rng)]
 
     def sample_inner(self, data, rng, xi, m):  # η | ξ: m noisy measurements of each
@@ -23,6 +23,6 @@ class RobustLocation(Problem):
 
 
 def task(hospitals: int = 8, patients: int = 100) -> Task:
-    """Patients around (3, 3)."""
+    """Return a task with patients around (3, 3)."""
     rngs = [stream(seed=0, client=n, round=0) for n in range(hospitals)]
     return Task(RobustLocation(), [torch.randn(patients, 2, generator=rng) + 3 for rng in rngs])

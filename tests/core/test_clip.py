@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fedcso.algorithms import BSGD, FCSG, FCSGM, SOX, AccFCSGM, FedAvg, LocalSCGD, LocalSCGDM, Scaffold
@@ -67,6 +67,7 @@ def tree(parts) -> dict:
     return {"w": torch.tensor(parts[0], dtype=torch.float64), "b": torch.tensor(parts[1], dtype=torch.float64)}
 
 
+@example(([0.0], 570.9852168530831), 570.9852168530831)  # longest / length rounds to less than 1
 @given(trees, st.floats(1e-3, 1e3))
 def test_what_is_too_long_is_shortened_and_the_rest_stays_as_it_is(parts, longest):
     gradient = tree(parts)

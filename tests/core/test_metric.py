@@ -35,7 +35,7 @@ def test_every_finite_value_is_better_than_an_undefined_one_and_that_is_never_be
 
 
 def test_what_has_no_direction_decides_nothing():
-    with pytest.raises(FedcsoError, match=r"^mine can't be used to choose a model: declare it with higher_is_better"):
+    with pytest.raises(FedcsoError, match=r"^mine can't choose a model: declare it with higher_is_better"):
         Metric("mine").is_better(1.0, 0.0)
 
 
@@ -117,5 +117,5 @@ def test_what_another_version_has_written_besides_is_left_out():
     "text", ["", "[]", "{}", '{"metrics": [1]}', '{"metrics": [{"title": "a"}]}', '{"metrics": 3}']
 )
 def test_something_else_is_refused(text):
-    with pytest.raises(FedcsoError, match="metrics.json can't be read"):
+    with pytest.raises(FedcsoError, match=r"metrics\.json can't be read"):
         DeclaredMetrics.from_json(text)

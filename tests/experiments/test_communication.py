@@ -29,10 +29,10 @@ def test_every_way_has_a_line(folder):
     lines = read_csv(folder / "table.csv")
     ways = communication.settings(quick=True).ways
     assert len(lines) == 2 * (1 + 2 * len(ways))
-    share = {line["u sent"]: int(line["bytes, of full"][:-1]) for line in lines if line["method"] == "FCSG-M"}
+    share = {line["u sent"]: int(line["bytes vs. full"][:-1]) for line in lines if line["method"] == "FCSG-M"}
     assert share["full"] == 100
     assert all(share[way] < 100 for way in ways[1:])
-    assert {line["bytes, of full"] for line in lines if line["method"] == "FCSG"} == {"100%"}
+    assert {line["bytes vs. full"] for line in lines if line["method"] == "FCSG"} == {"100%"}
 
 
 def test_there_are_a_page_and_figures(folder):
@@ -47,7 +47,7 @@ def lines(**values):
             "problem": "auprc",
             "method": "FCSG-M",
             "u sent": way,
-            "bytes, of full": "50%",
+            "bytes vs. full": "50%",
             "average_precision": Estimate(value, 0.01),
         }
         for way, value in values.items()

@@ -146,7 +146,7 @@ def test_quick_tries_nothing_and_says_so(tmp_path, monkeypatch):
     shrink(monkeypatch, "figure3", rounds=1, seeds=[0], chosen=whole.chosen, long_steps=whole.long_steps)
     folder = run("reproduce", "figure3", "--quick", out=tmp_path)
     document = (folder / "reproduction.md").read_text()
-    assert "quick version: too short" in document
+    assert "quick version, which is too short" in document
     assert "Not tuned here, but taken from the trials of the whole Figure 2" in document
     assert document.startswith("# Figure 3: federated MAML, 5-way-5-shot\n")
     assert {row["algorithm"] for row in read_csv(folder / "metrics.csv")} == METHODS.keys()

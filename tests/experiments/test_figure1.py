@@ -128,7 +128,7 @@ def test_the_quick_version_says_that_it_is(tmp_path, monkeypatch):
     without_drawing(monkeypatch)
     monkeypatch.setattr(figure1, "_panels", lambda *_: Figure())
     folder = run("reproduce", "figure1", "--quick", out=tmp_path)
-    assert "quick version: too short" in (folder / "reproduction.md").read_text()
+    assert "quick version, which is too short" in (folder / "reproduction.md").read_text()
 
 
 def test_quick_is_smaller_in_everything():

@@ -136,7 +136,7 @@ def test_without_a_choice_nothing_is_tried(tmp_path, monkeypatch):
     shrink(monkeypatch, "table2", trial_turns=0, rates=[0.3], long_rounds={"digits": 0})
     folder = run("reproduce", "table2", "--quick", out=tmp_path)
     document = (folder / "reproduction.md").read_text()
-    assert "quick version: too short" in document
+    assert "quick version, which is too short" in document
     assert "Not tuned: rate 0.3" in document
     assert not list((folder / "checkpoints").glob("trial*"))
     assert not (folder / "table2-long.png").exists()

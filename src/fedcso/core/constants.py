@@ -10,7 +10,7 @@ For F they imply:   S_F = S_g L_f + S_f L_g²,   Var ∇F̂ ≤ L_f² L_g²,   �
 
 from dataclasses import dataclass, fields
 
-from fedcso.core.errors import is_number, require, require_positive
+from fedcso.core.errors import require, require_nonnegative, require_positive
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,7 @@ class Constants:
         for name in ("outer_slope", "inner_slope", "gap"):
             require_positive(name, getattr(self, name))
         for name in ("outer_smoothness", "inner_smoothness", "inner_noise"):
-            require(
-                name,
-                getattr(self, name),
-                lambda v: is_number(v) and 0 <= v < float("inf"),
-                "a finite number, at least 0",
-            )
+            require_nonnegative(name, getattr(self, name))
         require("smoothness", self.smoothness, lambda v: v > 0, "above 0: f or g must be curved (S_f or S_g above 0)")
 
     @property

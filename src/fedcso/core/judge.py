@@ -81,9 +81,7 @@ class Judge:
         elif self.select not in names:
             raise UnknownName("metric to select by", self.select, names)
         elif self.metric(self.select).higher_is_better is None:
-            raise InvalidValue(
-                "select", self.select, "a metric whose declaration sets higher_is_better to True or False"
-            )
+            raise InvalidValue("select", self.select, "a metric that is declared with higher_is_better=True or False")
 
     def metric(self, name: str) -> Metric:
         """Return the declaration of a metric, or `Metric(name)` if it is not declared."""

@@ -1,4 +1,4 @@
-"""Declarations of metrics: names, titles, which direction is better. A metric is declared once, where it is computed."""
+"""Declarations of metrics: names, titles, which direction is better. Each is declared once, where it is computed."""
 
 import json
 import math
@@ -58,9 +58,7 @@ class Metric:
     def is_better(self, value: float, than: float) -> bool:
         """Return whether a value is finite and better than another; every finite value is better than nan."""
         if self.higher_is_better is None:
-            raise FedcsoError(
-                f"{self.name} can't be used to choose a model: declare it with higher_is_better=True or False"
-            )
+            raise FedcsoError(f"{self.name} can't choose a model: declare it with higher_is_better=True or False")
         if not math.isfinite(value) or not math.isfinite(than):
             return math.isfinite(value)
         return value > than if self.higher_is_better else value < than

@@ -164,7 +164,8 @@ def clip_norm(gradient: Tree, longest: float, lead: int = 0) -> Tree:
     """Scale a gradient to at most that norm, for each index of the leading axes."""
     # In float64, whose squares don't overflow. A gradient that is not finite is left for the caller to detect.
     length = norm(map_leaves(torch.Tensor.double, gradient), lead)
-    factor = torch.where(torch.isfinite(length), (longest / length).clamp_max(1.0), 1.0)
+    too_long = torch.isfinite(length) & (length > longest)
+    factor = torch.where(too_long, (longest / length).clamp_max(1.0), 1.0)
     return map_leaves(lambda leaf: leaf * factor.reshape(factor.shape + (1,) * (leaf.ndim - lead)).to(leaf), gradient)
 
 

@@ -1,4 +1,4 @@
-"""Pack trees of tensors into bytes, to save or send them: safetensors with the trees' structure in its header, no pickle.
+"""Pack trees of tensors into bytes to save or send: safetensors with the trees' structure in the header, no pickle.
 
 Files are written and read in pieces: what was spilled to disk (`Spilled`) is copied from one file into the next without
 ever being in memory as a whole.

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import torch
 
-from fedcso.core.errors import InvalidValue, is_number, require, require_choice, require_count
+from fedcso.core.errors import InvalidValue, is_number, require, require_choice, require_count, require_nonnegative
 from fedcso.core.problem import Problem
 from fedcso.core.streams import SERVER, stream
 
@@ -52,9 +52,7 @@ class Plan:
             lambda p: is_number(p) and (p >= 1 if isinstance(p, int) else 0 < p <= 1),
             "a fraction in (0, 1] (float) or a number of clients, at least 1 (int)",
         )
-        require(
-            "epsilon", self.epsilon, lambda e: is_number(e) and 0 <= e < float("inf"), "a finite number, at least 0"
-        )
+        require_nonnegative("epsilon", self.epsilon)
         require_count("diagnose_every", self.diagnose_every, least=0)
         if self.inner_batch_most is not None:
             require_count("inner_batch_most", self.inner_batch_most, least=self.inner_batch)
