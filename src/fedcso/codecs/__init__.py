@@ -1,6 +1,6 @@
-"""Ways to send less than all, one idea a file; and the table of all of them.
+"""Codecs that send less, one in each file, and `CODECS`, which lists them by name.
 
-The momentum methods share x and u, twice what FCSG shares, and u need not travel as it is.
+The momentum methods share x and u, twice as much as FCSG; these codecs reduce what is sent of u.
 """
 
 from fedcso.codecs.inferred import Inferred
@@ -15,6 +15,6 @@ CODECS: dict[str, type[Codec]] = {
     "every": Occasional,
     "inferred": Inferred,
 }
-"""Every codec by the name it has as `send_u`. A new one is a file and a row here."""
+"""Every codec by its name in `send_u`. A new one is a file and a row here."""
 
 __all__ = ["CODECS", "BFloat16", "Full", "Inferred", "Int8", "Occasional"]

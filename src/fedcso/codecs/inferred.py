@@ -41,7 +41,7 @@ class Inferred(Codec):
         if "u" in message:
             return message, {"x": x}
         if not memory:
-            raise MissingMemory("the message has no u, and this client does not remember the x before")
+            raise MissingMemory("the message has no u, and the client has not kept the x of the last round")
         return message | {"u": _inferred(memory["x"], x, round.algorithm, round.steps_before)}, {"x": x}
 
     def reply(self, shared: dict[str, Tree], memory: Memory, round: Round) -> tuple[Message, Memory]:

@@ -35,7 +35,7 @@ class Occasional(Codec):
         if "u" in message:
             return message, {}
         if not memory:
-            raise MissingMemory("the message has no u, and this client has none of its own")
+            raise MissingMemory("the message has no u, and the client has not kept its u of the last round")
         return message | {"u": memory["u"]}, {}
 
     def reply(self, shared: dict[str, Tree], memory: Memory, round: Round) -> tuple[Message, Memory]:

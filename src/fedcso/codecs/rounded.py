@@ -1,9 +1,9 @@
-"""u in fewer bits, upwards and downwards, with error feedback at both ends.
+"""Send u in fewer bits, in both directions, with error feedback.
 
     sent ← round(u + e),       e ← u + e − sent
 
-What rounding takes away is added before the next message, so that it is late but not lost. e = 0 at first. A client
-remembers its e, the server its own.
+The rounding error e is added to the next message, so that it is delayed but not lost. It starts at 0. The server and
+each client remember their own e.
 
 Reference: Karimireddy, Rebjock, Stich, Jaggi, Error Feedback Fixes SignSGD and other Gradient Compression Schemes, ICML
 2019.
@@ -21,39 +21,39 @@ from fedcso.core.tree import Tree, add_scaled, map_leaves, subtract, zeros_like
 
 @dataclass(frozen=True)
 class Rounded(Codec, ABC):
-    """u in fewer bits, all else as it is."""
+    """u in fewer bits; everything else is sent unchanged."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"x", "u"})
 
     @abstractmethod
     def compress(self, leaf: torch.Tensor) -> Tree:
-        """Return a leaf of u as it travels."""
+        """Return the compressed form of a leaf of u."""
 
     @abstractmethod
     def expand(self, compressed: Tree, dtype: torch.dtype) -> torch.Tensor:
-        """Return what is left of the leaf."""
+        """Return the leaf that a compressed form stands for."""
 
     def broadcast(self, shared: dict[str, Tree], memory: Memory, round: Round) -> Broadcast:
-        """Return one message for all clients: u + e, rounded."""
+        """Return one message for all clients, with u + e rounded."""
         message, memory = self._rounded(shared, memory or _no_error(shared))
         return Broadcast(message, message, memory)
 
     def receive(self, message: Message, memory: Memory | None, round: Round) -> tuple[dict[str, Tree], Memory]:
-        """Return what the message says; the client's e is that of its last reply."""
+        """Decode u; the client's memory is the error of its last reply."""
         shared = self.read(message)
         return shared, memory or _no_error(shared)
 
     def reply(self, shared: dict[str, Tree], memory: Memory, round: Round) -> tuple[Message, Memory]:
-        """Return u + e, rounded, and the new e."""
+        """Return a message with u + e rounded, and the new error."""
         return self._rounded(shared, memory)
 
     def read(self, message: Message) -> dict[str, Tree]:
-        """Return what the message says, with u in the type of x."""
+        """Decode u to the dtype of x."""
         u = map_leaves(lambda like, compressed: self.expand(compressed, like.dtype), message["x"], message["u"])
         return dict(message) | {"u": u}
 
     def _rounded(self, shared: dict[str, Tree], memory: Memory) -> tuple[Message, Memory]:
-        """Return a message, and what it lacks of u + e."""
+        """Return a message with u + e rounded, and the new error."""
         whole = add_scaled(shared["u"], memory["error"], 1.0)
         message = shared | {"u": map_leaves(self.compress, whole)}
         return message, {"error": subtract(whole, self.read(message)["u"])}
@@ -65,30 +65,30 @@ def _no_error(shared: dict[str, Tree]) -> Memory:
 
 @dataclass(frozen=True)
 class BFloat16(Rounded):
-    """u in two bytes a number: eight bits of precision."""
+    """u in bfloat16: two bytes per number, eight bits of precision."""
 
     def compress(self, leaf: torch.Tensor) -> Tree:
         """Round to the nearest bfloat16."""
         return leaf.to(torch.bfloat16)
 
     def expand(self, compressed: Tree, dtype: torch.dtype) -> torch.Tensor:
-        """Return the same numbers."""
+        """Convert the numbers to `dtype`, which is exact."""
         leaf: torch.Tensor = compressed.to(dtype)
         return leaf
 
 
 @dataclass(frozen=True)
 class Int8(Rounded):
-    """u in one byte a number: whole numbers from −127 to 127, times a scale for each leaf."""
+    """u in int8: one byte per number, from −127 to 127, and a scale for each leaf."""
 
-    stacks: ClassVar[bool] = False  # a scale belongs to one client
+    stacks: ClassVar[bool] = False  # the scale is computed over all of a leaf
 
     def compress(self, leaf: torch.Tensor) -> Tree:
-        """Round to the nearest multiple of a scale, of which the largest number is 127 times."""
+        """Round to multiples of a scale, which is 1/127 of the largest absolute value."""
         scale = (leaf.abs().max() / 127).clamp_min(torch.finfo(torch.float32).tiny).to(torch.float32)
         return {"values": torch.round(leaf / scale).clamp(-127, 127).to(torch.int8), "scale": scale}
 
     def expand(self, compressed: Tree, dtype: torch.dtype) -> torch.Tensor:
-        """Return the values times the scale."""
+        """Multiply the values by the scale."""
         leaf: torch.Tensor = compressed["values"].to(dtype) * compressed["scale"].to(dtype)
         return leaf

@@ -58,7 +58,8 @@ class Broadcast(NamedTuple):
 class Messages(Protocol):
     """The messages of a round's clients, wherever they are: in a list, stacked along an axis, spread over processes.
 
-    Each engine implements it, so that a codec can combine messages without knowing where they are.
+    Each engine implements it, so that a codec can combine messages without knowing where they are. A codec that
+    concatenates messages, or that must see only their sum, needs one more method here, and no change in the loops.
     """
 
     def mean(self, read: Callable[[Message], Tree]) -> Tree:
