@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from fedcso import engines
 from fedcso.algorithms import ALGORITHMS
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
@@ -23,6 +24,7 @@ from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.core.tree import Tree, leaves, named_leaves
 from fedcso.engines import run, threads
+from fedcso.engines.job import Job
 from fedcso.estimators.plain import plain
 from fedcso.problems import AUPRC, AUROC, Classification, CrossEntropy, InvariantLogistic, NestedQuadratic
 from fedcso.problems.auroc import auroc_judge
@@ -87,7 +89,7 @@ def _accepted(algorithm: Algorithm, case: Case) -> bool:
 
 def engines_for(algorithm: Algorithm, codec: Codec = full) -> list[str]:
     """The engines that can play a method whose messages are written by a codec."""
-    return [engine for engine in ENGINES if (algorithm.stacks and codec.stacks) or engine != "stacked"]
+    return [engine for engine in ENGINES if (algorithm.stacks and codec.stacks) or not plays_grids(engine)]
 
 
 def for_method(algorithm: Algorithm, case: Case, plan: Plan) -> tuple[Case, Plan]:
@@ -272,7 +274,16 @@ class Unreliable(FewPoints):
 
 # --------------------------------------------------------------------------------------- engines
 
-ENGINES = ("reference", "stacked", "threads")
+ENGINES = tuple(
+    name for name, engine in engines.ENGINES.items() if not engine.over_ranks and name not in ("simulation", "compiled")
+)
+"""Every engine of one process, but the one that chooses among the others and the one that takes long to compile: a new
+one is tested through its row in `fedcso.engines`."""
+
+
+def plays_grids(engine: str) -> bool:
+    """True if an engine plays several settings together, which it can't do with every method."""
+    return engines.ENGINES[engine].plays_grids(Job(SETTINGS["FCSG"], CASES["nested_quadratic"], Plan()))
 
 
 def play(engine: str, algorithm: Algorithm, case: Case, plan: Plan, seed: int = 0, **options: Any) -> Trace:

@@ -33,9 +33,10 @@ def test_the_python_example_runs():
     assert 0.5 < accuracy <= 1
 
 
-def test_every_command_is_shown():
-    for command in COMMANDS:
-        assert re.search(rf"`(fedcso )?{command}\b", README), command
+def test_every_command_that_is_shown_is_there():
+    shown = set(re.findall(r"`fedcso ([a-z][\w-]*)", README))
+    assert len(shown) > 10
+    assert shown <= set(COMMANDS)
 
 
 def test_every_link_leads_to_a_file_that_is_there():

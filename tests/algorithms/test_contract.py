@@ -78,8 +78,9 @@ def assert_engines_agree(algorithm, case, plan, **options):
     """All that can play the method play as the plain loop does; returns how that is."""
     expected = play("reference", algorithm, case, plan, **options)
     assert is_finite(expected.shared)
-    if algorithm.stacks:
-        assert_same_run(play("stacked", algorithm, case, plan, **options), expected)
+    for engine in engines_for(algorithm):
+        if engine not in ("reference", "threads"):
+            assert_same_run(play(engine, algorithm, case, plan, **options), expected)
     assert_same_run(play("threads", algorithm, case, plan, workers=2, **options), expected, tolerance=0.0)
     return expected
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
-from fedcso.datasets import CHARACTERS, load_characters
+from fedcso.datasets import load_characters
 from fedcso.datasets.characters import check, spread, with_rotations
 
 
@@ -72,4 +72,3 @@ def test_the_class_with_other_images_is_named(shape):
 def test_an_unknown_name_is_told_with_the_known_ones():
     with pytest.raises(UnknownName, match=r"did you mean omniglot\?"):
         load_characters("omniglott")
-    assert set(CHARACTERS) == {"omniglot", "glyphs"}
