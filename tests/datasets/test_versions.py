@@ -111,7 +111,7 @@ def test_pooled_data_vary_too(pictures):
         ({"moved": -1}, "moved = -1 must be"),
         (
             {"moved": 2},
-            r"moved = 2 must be left out for data other than pictures \(mnist, cifar10\)",
+            r"moved = 2 must be left out for data other than pictures \(mnist, cifar10 or your own\)",
         ),
         ({"mirrored": True}, "mirrored = True must be left out for data other than pictures"),
     ],

@@ -94,3 +94,10 @@ def test_separators_between_quotes_do_not_count(read):
 def test_what_is_not_text_is_refused(read, content):
     with pytest.raises(FedcsoError, match=r"t\.csv is not text; save it as CSV UTF-8"):
         read(content)
+
+
+def test_a_quote_that_is_not_closed_and_old_line_ends_leave_it_to_pandas(read):
+    frame, _ = read(b"x,y\r1,0\r2,1\r")
+    assert frame.to_dict("list") == {"x": [1, 2], "y": [0, 1]}
+    with pytest.raises(pd.errors.ParserError):
+        read('x,y\n1,"' + "a" * 200_000)

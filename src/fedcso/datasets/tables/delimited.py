@@ -63,8 +63,11 @@ def _separator(sample: str, wanted: Collection[str]) -> str:
     """Return the separator with which the wanted columns are there, or otherwise with which most columns are."""
 
     def merit(separator: str) -> tuple[bool, int]:
-        lines = csv.reader(io.StringIO(sample), delimiter=separator, skipinitialspace=True)
-        header = [name.strip() for name in next((line for line in lines if any(line)), [])]
+        lines = csv.reader(io.StringIO(sample, newline=""), delimiter=separator, skipinitialspace=True)
+        try:
+            header = [name.strip() for name in next((line for line in lines if any(line)), [])]
+        except csv.Error:  # a field without end, say; pandas will name what is wrong
+            return False, 0
         return set(wanted) <= set(header), len(header)
 
     return max(SEPARATORS, key=merit)
