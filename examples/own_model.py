@@ -29,7 +29,7 @@ def network() -> nn.Module:
 
 
 def main() -> None:
-    """Train at four hospitals, choose the model by the patients of a fifth, judge it by those of a sixth."""
+    """Train at four hospitals, choose the model on the patients of a fifth, and evaluate it on those of a sixth."""
     problem = AUPRC(Scores(network), margin=0.5)
     clients, validation, test = [hospital(n) for n in range(4)], hospital(5), hospital(4, patients=2000)
     task = Task(problem, clients, test, validation, ranking_judge(problem.scores))
