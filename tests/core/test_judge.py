@@ -52,7 +52,7 @@ def test_a_judge_that_declares_nothing_is_told_how():
 
 
 def test_a_metric_without_a_direction_can_not_select():
-    with pytest.raises(InvalidValue, match=r"select = 'prevalence' .*higher_is_better True or False"):
+    with pytest.raises(InvalidValue, match=r"select = 'prevalence' .*higher_is_better=True or False"):
         Judge(measure, [F1, PREVALENCE], select="prevalence")
 
 

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 from fedcso.core.task import Task
 from fedcso.engines import run
 from fedcso.federation import client, rounds
-from fedcso.federation.remote_problem import SiteInfo, RemoteProblem
 from fedcso.federation.exchange import Response
 from fedcso.federation.options import Federation
+from fedcso.federation.remote_problem import RemoteProblem, SiteInfo
 from fedcso.federation.request import Order
 from fedcso.federation.rounds import Connection
 from fedcso.federation.server import over_sites

@@ -23,11 +23,11 @@ from fedcso.core.tree import named_leaves
 from fedcso.engines.job import Job
 from fedcso.engines.server import open_round
 from fedcso.federation.acceptance import Expected, accepted
-from fedcso.federation.remote_problem import remote_judge
 from fedcso.federation.exchange import Response
 from fedcso.federation.memory import Memory
-from fedcso.federation.request import Order
 from fedcso.federation.privacy import epsilon
+from fedcso.federation.remote_problem import remote_judge
+from fedcso.federation.request import Order
 from fedcso.federation.wire import Unreadable, pack, size, unpack
 from fedcso.problems import PROBLEMS
 from fedcso.reports.export import as_onnx

@@ -7,8 +7,8 @@ from typing import Any
 
 from flwr.serverapp import Grid
 
-from fedcso.federation.remote_problem import SiteInfo
 from fedcso.federation.exchange import exchange
+from fedcso.federation.remote_problem import SiteInfo
 from fedcso.federation.request import Order
 from fedcso.federation.wire import Unreadable, pack, unpack
 from fedcso.runs.callbacks import Interrupted

@@ -16,10 +16,10 @@ from fedcso.engines.job import Job
 from fedcso.engines.loop import Rounds
 from fedcso.engines.server import Report, begin, gather, open_round, restore_server
 from fedcso.federation.acceptance import Expected, accepted
-from fedcso.federation.remote_problem import Answer
 from fedcso.federation.exchange import Response, exchange
 from fedcso.federation.journal import ANSWERED, Journal
 from fedcso.federation.options import Federation
+from fedcso.federation.remote_problem import Answer
 from fedcso.federation.request import Order
 from fedcso.federation.roster import Roster
 from fedcso.federation.wire import Unreadable, pack, unpack

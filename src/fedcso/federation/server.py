@@ -21,11 +21,11 @@ from fedcso.engines.job import Job
 from fedcso.engines.loop import Rounds
 from fedcso.federation.deploy.deployment import Deployment
 from fedcso.federation.deploy.watchdog import watched
-from fedcso.federation.remote_problem import RemoteProblem, Survey, remote_judge
 from fedcso.federation.journal import Journal
 from fedcso.federation.options import Federation
-from fedcso.federation.request import Order
 from fedcso.federation.privacy import statement
+from fedcso.federation.remote_problem import RemoteProblem, Survey, remote_judge
+from fedcso.federation.request import Order
 from fedcso.federation.roster import Roster
 from fedcso.federation.rounds import Connection, SiteBySite
 from fedcso.reports import outputs

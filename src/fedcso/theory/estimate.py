@@ -12,7 +12,7 @@ import torch
 
 from fedcso.core.constants import SYMBOLS, Constants
 from fedcso.core.errors import InvalidValue, require_count, require_positive
-from fedcso.core.estimator import split_into_blocks, sample
+from fedcso.core.estimator import sample, split_into_blocks
 from fedcso.core.intervals import mean_and_interval
 from fedcso.core.problem import Batch, Problem, split_steps
 from fedcso.core.streams import ASSUMPTIONS, stream

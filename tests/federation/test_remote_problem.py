@@ -9,7 +9,7 @@ from fedcso.core.evaluation import evaluate
 from fedcso.core.streams import stream
 from fedcso.core.task import Task
 from fedcso.engines.loop import declare
-from fedcso.federation.remote_problem import SiteInfo, Answer, RemoteProblem, Survey, remote_judge
+from fedcso.federation.remote_problem import Answer, RemoteProblem, SiteInfo, Survey, remote_judge
 from fedcso.problems import PROBLEMS
 
 pytest.importorskip("flwr", reason="needs Flower, the extra `flower`")
