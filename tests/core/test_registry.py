@@ -30,14 +30,14 @@ def table():
 @pytest.mark.parametrize(("table", "name"), EVERY)
 def test_every_row_leads_to_something(table, name):
     assert table[name] is not None
-    assert table.file(name).__doc__
+    assert table.module(name).__doc__
 
 
 def test_a_row_is_what_it_names(table):
     from fedcso.core import schedules
 
     assert table["cosine"] is schedules.Cosine
-    assert table.file("cosine") is schedules
+    assert table.module("cosine") is schedules
     assert dict(table) == {"cosine": schedules.Cosine, "exponential": schedules.Exponential}
     assert len(table) == 2
 

@@ -13,7 +13,7 @@ EVERY = [pytest.param(table, name, id=name) for table in TABLES for name in tabl
 @pytest.mark.parametrize(("table", "name"), EVERY)
 def test_it_is_a_function_in_a_file_that_says_what_it_is(table, name):
     assert callable(table[name])
-    assert len(table.file(name).__doc__.splitlines()[0]) > 20
+    assert len(table.module(name).__doc__.splitlines()[0]) > 20
 
 
 def test_names_are_different():

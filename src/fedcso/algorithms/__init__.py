@@ -45,4 +45,4 @@ if TYPE_CHECKING:  # type checkers do not see through the table; a class that is
 
 
 def __getattr__(name: str) -> Any:
-    return ALGORITHMS.exported(name)
+    return ALGORITHMS.package_attribute(name)

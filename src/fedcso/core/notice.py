@@ -1,4 +1,4 @@
-"""A log level between info and warning: nothing is wrong, but the user should see why something takes a while."""
+"""A log level between INFO and WARNING, for what users should see although nothing is wrong."""
 
 import logging
 

@@ -1,7 +1,6 @@
 """Projections onto closed convex sets, for `Problem.project`.
 
-Each acts on the last axis of a tensor and accepts any leading axes. All are idempotent and
-non-expansive, as projections are.
+Each acts on the last axis of a tensor and accepts any leading axes.
 """
 
 import torch
@@ -10,29 +9,29 @@ from fedcso.core.errors import InvalidValue, require_positive
 
 
 def ball(x: torch.Tensor, radius: float = 1.0) -> torch.Tensor:
-    """Onto {x : ‖x‖ ≤ radius}."""
+    """Project onto {x : ‖x‖ ≤ radius}."""
     require_positive("radius", radius)
     norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-    # Points inside stay untouched to the last bit; the guard keeps 0/0 out of the gradient.
+    # Points inside are returned exactly; clamp_min keeps 0/0 out of the gradient.
     return torch.where(norm > radius, x * (radius / norm.clamp_min(radius)), x)
 
 
 def box(x: torch.Tensor, low: float = -1.0, high: float = 1.0) -> torch.Tensor:
-    """Onto {x : low ≤ x_i ≤ high}."""
+    """Project onto {x : low ≤ x_i ≤ high}."""
     if low > high:
         raise InvalidValue("low", low, f"at most high = {high}")
     return x.clamp(low, high)
 
 
 def nonnegative(x: torch.Tensor) -> torch.Tensor:
-    """Onto {x : x_i ≥ 0}."""
+    """Project onto {x : x_i ≥ 0}."""
     return x.clamp_min(0)
 
 
 def simplex(x: torch.Tensor, total: float = 1.0) -> torch.Tensor:
-    """Onto {x : x_i ≥ 0, Σ x_i = total}: sort, find the threshold θ, clip x − θ at 0 (Held et al. 1974)."""
+    """Project onto {x : x_i ≥ 0, Σ x_i = total}: sort, find the threshold θ, clip x − θ at 0 (Held et al. 1974)."""
     require_positive("total", total)
-    x = x - x.amax(-1, keepdim=True)  # changes nothing but the rounding, which far away would be all there is
+    x = x - x.amax(-1, keepdim=True)  # a shift does not change the projection, and avoids the rounding of large numbers
     ordered = x.sort(dim=-1, descending=True).values
     excess = ordered.cumsum(-1) - total
     counts = torch.arange(1, x.shape[-1] + 1, dtype=x.dtype, device=x.device)

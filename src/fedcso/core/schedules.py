@@ -1,4 +1,4 @@
-"""Learning rates (or momenta) that change with the step t = 0, 1, 2, …"""
+"""Schedules: hyper-parameters, such as learning rates, that change with the step t = 0, 1, 2, …"""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from fedcso.core.errors import require_count, require_fraction, require_positive
 
 @dataclass(frozen=True)
 class InverseSqrt:
-    """Falls like start / √(1 + t / steps), the classic decay for stochastic gradients."""
+    """start / √(1 + t / steps), the classic decay for stochastic gradients."""
 
     start: float
     steps: int = 1
@@ -18,13 +18,13 @@ class InverseSqrt:
         require_count("steps", self.steps)
 
     def __call__(self, t: int) -> float:
-        """The value at step t."""
+        """Return the value at step t."""
         return self.start / math.sqrt(1 + t / self.steps)
 
 
 @dataclass(frozen=True)
 class Cosine:
-    """Falls from start to start·floor along half a cosine over `steps` steps, and is constant after that."""
+    """Half a cosine from start to start·floor over `steps` steps, constant after that."""
 
     start: float
     steps: int
@@ -36,14 +36,14 @@ class Cosine:
         require_fraction("floor", self.floor)
 
     def __call__(self, t: int) -> float:
-        """The value at step t."""
-        along = min(t / self.steps, 1.0)
-        return self.start * (self.floor + (1 - self.floor) * (1 + math.cos(math.pi * along)) / 2)
+        """Return the value at step t."""
+        progress = min(t / self.steps, 1.0)
+        return self.start * (self.floor + (1 - self.floor) * (1 + math.cos(math.pi * progress)) / 2)
 
 
 @dataclass(frozen=True)
 class Exponential:
-    """Falls by the same factor in every `steps` steps: start · factor^(t / steps)."""
+    """start · factor^(t / steps): the value is multiplied by `factor` every `steps` steps."""
 
     start: float
     factor: float
@@ -55,9 +55,9 @@ class Exponential:
         require_count("steps", self.steps)
 
     def __call__(self, t: int) -> float:
-        """The value at step t."""
+        """Return the value at step t."""
         return float(self.start * self.factor ** (t / self.steps))
 
 
 SCHEDULES = {"inverse_sqrt": InverseSqrt, "cosine": Cosine, "exponential": Exponential}
-"""Every schedule by the name it has in configurations: `learning_rate=cosine(0.1, 5000)`."""
+"""Schedules by their names on the command line and in files: `learning_rate=cosine(0.1, 5000)`."""

@@ -1,4 +1,4 @@
-"""A problem together with its data: all that a run needs besides a method and a plan."""
+"""A task: a problem, the clients' data, and how models are judged."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -17,70 +17,70 @@ Maker = TypeVar("Maker", bound=Callable[..., "Task"])
 
 @runtime_checkable
 class Lazy(Protocol):
-    """Data that stand elsewhere until they are asked for."""
+    """Data that are computed or read when they are needed."""
 
     def materialise(self) -> torch.Tensor:
-        """Return all of them as one tensor."""
+        """Return the data as one tensor."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is minimised, over which clients' data, and what it is judged by.
+    """What is minimised, on which clients' data, and how the result is judged.
 
-    The command line takes a task from a function, whose keyword arguments become options
-    (`fedcso.problems.PROBLEMS`, or your own as `path.py:name`).
+    With a method and a plan it is all that a run needs. The command line makes tasks by functions whose keyword
+    arguments become options (`fedcso.problems.PROBLEMS`, or your own as `path.py:name`).
     """
 
     problem: Problem
     clients: Sequence[Any]
-    """The training data of each client, in whatever form the problem's `sample_outer` takes."""
+    """The training data of each client, in any form that the problem's `sample_outer` understands."""
     test: Any = None
-    """Held-out data for the judge; looked at only to report, never to choose."""
+    """Held-out data for the judge; used to report, never to choose settings or models."""
     validation: Any = None
     """Held-out data by which settings and models are chosen (`fedcso.engines.choice`)."""
     judge: Judge = Judge()  # noqa: RUF009 - frozen
-    """What is measured on held-out data, and by which metric models are chosen."""
+    """What is measured on held-out data, and the metric by which models are chosen."""
     names: Sequence[str] = ()
-    """What the clients are called, if not by number."""
+    """The clients' names; their numbers if empty."""
     notes: Sequence[str] = ()
-    """What a user should know of the data."""
+    """Remarks about the data that users should see."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """What belongs beside an exported model: name and content."""
+    """Files to export with a model, by name."""
 
     def __post_init__(self) -> None:
         for name in ("evaluate", "select", "ranking", "deliver"):
             if hasattr(self.problem, name):
                 raise FedcsoError(
-                    f"{type(self.problem).__name__}.{name} is not part of a problem any more: judging belongs to the "
-                    "task. Write Task(problem, clients, test=…, judge=fedcso.Judge(evaluate=…, select=…))"
+                    f"{type(self.problem).__name__}.{name} is no longer part of a problem: pass it to the task, as in "
+                    "Task(problem, clients, test=…, judge=fedcso.Judge(evaluate=…, select=…))"
                 )
 
     def for_tuning(self) -> "Task":
-        """Return the task without its test data: settings are chosen on validation data alone."""
+        """Return the task without its test data: settings are chosen by validation data only."""
         return replace(self, test=None)
 
     def for_reporting(self) -> "Task":
-        """Return the task without its validation data, for runs in which nothing is chosen any more."""
+        """Return the task without its validation data, for final runs in which nothing is chosen."""
         return replace(self, validation=None)
 
     def without_held_out(self) -> "Task":
-        """Return the task without held-out data: nothing is measured on any."""
+        """Return the task without test and validation data."""
         return replace(self, test=None, validation=None)
 
     def digest(self) -> str:
-        """A fingerprint of all data and how it is split: runs on different data are not to be compared."""
+        """Return a fingerprint of all data and their split, to tell runs on different data apart."""
         fingerprint = hashlib.sha256()
         for part in (list(self.clients), self.test, self.validation):
-            _feed(fingerprint, part)
+            _update(fingerprint, part)
         return fingerprint.hexdigest()[:16]
 
 
-def _feed(fingerprint: Any, value: Any) -> None:
-    """Add a value's content, whatever it is made of, so that it is the same in every process."""
+def _update(fingerprint: Any, value: Any) -> None:
+    """Add the content of a value, whatever its type, in a way that is the same in every process."""
     value = value.materialise() if isinstance(value, Lazy) else value
     if isinstance(value, torch.Tensor):
         fingerprint.update(f"{value.dtype}{tuple(value.shape)}".encode())
-        if value.numel():  # an empty one can't be viewed as bytes
+        if value.numel():  # an empty tensor can't be viewed as bytes
             fingerprint.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
     elif isinstance(value, np.ndarray) and value.dtype != object:
         fingerprint.update(f"{value.dtype}{value.shape}".encode())
@@ -88,20 +88,20 @@ def _feed(fingerprint: Any, value: Any) -> None:
     elif isinstance(value, dict):
         for key, child in value.items():
             fingerprint.update(str(key).encode())
-            _feed(fingerprint, child)
+            _update(fingerprint, child)
     elif isinstance(value, list | tuple | np.ndarray):
         fingerprint.update(f"[{len(value)}".encode())
         for child in value:
-            _feed(fingerprint, child)
+            _update(fingerprint, child)
     elif hasattr(value, "__dict__") and not callable(value):
         fingerprint.update(type(value).__qualname__.encode())
-        _feed(fingerprint, vars(value))
+        _update(fingerprint, vars(value))
     else:
         fingerprint.update(repr(value).encode())
 
 
 def with_plan(**defaults: Any) -> Callable[[Maker], Maker]:
-    """For a task function whose problem wants other sizes than `Plan`'s own: what the command line starts from."""
+    """Decorate a task function with the defaults of the plan for its problem, which the command line uses."""
 
     def mark(maker: Maker) -> Maker:
         vars(maker)["plan_defaults"] = defaults
@@ -111,5 +111,5 @@ def with_plan(**defaults: Any) -> Callable[[Maker], Maker]:
 
 
 def plan_defaults(maker: Callable[..., Task]) -> dict[str, Any]:
-    """The sizes that a task function wants."""
+    """Return the defaults of the plan that a task function was decorated with."""
     return dict(getattr(maker, "plan_defaults", {}))

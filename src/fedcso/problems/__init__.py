@@ -36,4 +36,4 @@ if TYPE_CHECKING:  # type checkers do not see through the table; a class that is
 
 
 def __getattr__(name: str) -> Any:
-    return PROBLEMS.exported(name)
+    return PROBLEMS.package_attribute(name)

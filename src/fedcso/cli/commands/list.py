@@ -33,9 +33,9 @@ FLOWER = {"flower": _first_line(federation)}
 TABLES: dict[str, Callable[[], dict[str, str]]] = {
     "problems": lambda: {name: _first_line(maker) for name, maker in PROBLEMS.items()},
     "algorithms": lambda: {name: _first_line(kind) for name, kind in ALGORITHMS.items()},
-    "datasets": lambda: {name: _first_line(table.file(name)) for table in DATASETS for name in table},
+    "datasets": lambda: {name: _first_line(table.module(name)) for table in DATASETS for name in table},
     "experiments": lambda: {name: experiment.title for name, experiment in EXPERIMENTS.items()},
-    "engines": lambda: {name: _first_line(ENGINES.file(name)) for name in ENGINES} | FLOWER,
+    "engines": lambda: {name: _first_line(ENGINES.module(name)) for name in ENGINES} | FLOWER,
     "estimators": lambda: {name: _first_line(estimator.losses) for name, estimator in ESTIMATORS.items()},
     "schedules": lambda: {name: _first_line(kind) for name, kind in SCHEDULES.items()},
 }
