@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
 from fedcso.datasets import load_characters
-from fedcso.datasets.characters import check, spread, with_rotations
+from fedcso.datasets.characters import check, split_classes, with_rotations
 
 
 def numbered(classes, drawings=2):
@@ -30,9 +30,9 @@ def test_rotations_are_new_classes():
 def test_each_class_is_at_one_client_and_shares_are_even(classes, clients, seed):
     if clients > classes:
         with pytest.raises(InvalidValue, match=f"at most {classes}, the number of classes"):
-            spread(numbered(classes), clients, seed)
+            split_classes(numbered(classes), clients, seed)
         return
-    shares = spread(numbered(classes), clients, seed)
+    shares = split_classes(numbered(classes), clients, seed)
     assert len(shares) == clients
     held = torch.cat(shares)[:, 0, 0, 0].tolist()
     assert sorted(held) == list(range(classes))
@@ -42,7 +42,7 @@ def test_each_class_is_at_one_client_and_shares_are_even(classes, clients, seed)
 
 def test_the_seed_decides_who_gets_what():
     def first(seed):
-        return spread(numbered(100), 10, seed)[0][:, 0, 0, 0].tolist()
+        return split_classes(numbered(100), 10, seed)[0][:, 0, 0, 0].tolist()
 
     assert first(3) == first(3)
     assert first(3) != first(4)
@@ -51,7 +51,7 @@ def test_the_seed_decides_who_gets_what():
 @pytest.mark.parametrize("clients", [0, -1, 1.5])
 def test_a_number_of_clients_is_a_positive_whole_number(clients):
     with pytest.raises(InvalidValue, match="clients"):
-        spread(numbered(5), clients, 0)
+        split_classes(numbered(5), clients, 0)
 
 
 def test_enough_drawings_pass():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcso.core.errors import InvalidValue
-from fedcso.datasets.partition import partition, pathological, thirds
+from fedcso.datasets.partition import partition, pathological, train_validation_test
 
 labels = st.lists(st.integers(0, 4), min_size=1, max_size=40).map(torch.tensor)
 alphas = st.sampled_from([0.0, 1e-6, 1e-3, 0.1, 1.0, 100.0, 1e6]) | st.floats(1e-6, 1e6)
@@ -87,7 +87,7 @@ def test_the_seed_decides(alpha):
 
 @given(st.integers(0, 500), st.integers(0, 3))
 def test_train_validation_and_test_are_disjoint_and_complete(number, seed):
-    parts = thirds(number, seed)
+    parts = train_validation_test(number, seed)
     assert sorted(torch.cat(parts).tolist()) == list(range(number))
     assert [len(part) for part in parts] == [
         int(0.7 * number),
@@ -97,8 +97,8 @@ def test_train_validation_and_test_are_disjoint_and_complete(number, seed):
 
 
 def test_another_seed_holds_other_examples_out():
-    assert thirds(100, 0)[2].tolist() == thirds(100, 0)[2].tolist()
-    assert thirds(100, 0)[2].tolist() != thirds(100, 1)[2].tolist()
+    assert train_validation_test(100, 0)[2].tolist() == train_validation_test(100, 0)[2].tolist()
+    assert train_validation_test(100, 0)[2].tolist() != train_validation_test(100, 1)[2].tolist()
 
 
 # --------------------------------------------------------------------------------- few labels a client

@@ -7,7 +7,7 @@ import torch
 
 from fedcso.core.plan import Plan
 from fedcso.core.task import Task
-from fedcso.datasets.examples import Examples, pooled
+from fedcso.datasets.examples import Examples, pool_examples
 from fedcso.datasets.rows import Rows, memory_mapped, share
 from tests.helpers import SETTINGS, Case, assert_same_run, classification, play
 
@@ -25,7 +25,7 @@ def test_rows_look_like_a_copy():
 
 def shared_and_copied() -> tuple[Case, Case]:
     case = classification()
-    whole = pooled(case.clients)
+    whole = pool_examples(case.clients)
     ends = torch.tensor([len(data.labels) for data in case.clients]).cumsum(0).tolist()
     shares = [share(whole, torch.arange(start, end)) for start, end in zip([0, *ends], ends, strict=False)]
     return replace(case, clients=shares), case
@@ -46,7 +46,7 @@ def test_data_have_the_same_fingerprint_however_they_are_held():
 
 def test_all_clients_data_can_be_pooled():
     examples = Examples(ARRAY, torch.arange(6))
-    both = pooled([share(examples, WHICH), share(examples, WHICH[:1])])
+    both = pool_examples([share(examples, WHICH), share(examples, WHICH[:1])])
     assert both.labels.tolist() == [4, 0, 4, 4]
     assert torch.equal(both.inputs, ARRAY[both.labels])
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from fedcso.core.errors import InvalidValue, UnknownName
-from fedcso.models.score_nets import FITTING, HIDDEN, NETS, cifar, cnn, linear, mlp, mnist, net_for
+from fedcso.models.score_nets import HIDDEN, NETS, NETS_BY_SHAPE, build_network, cifar, cnn, linear, mlp, mnist
 from fedcso.problems.scores import Scores
 
 MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
@@ -25,7 +25,7 @@ def parameters(network: nn.Module) -> int:
     return sum(value.numel() for value in network.parameters())
 
 
-def test_the_network_for_mnist_is_the_one_of_the_notes():
+def test_the_network_for_mnist_has_the_layers_of_the_paper():
     """conv5(1→20)-pool-conv5(20→50)-pool-fc 800-500-1."""
     network = mnist(torch.Size(MNIST))
     assert layers(network) == [(20, 1, 5, 5), (50, 20, 5, 5), (500, 800), (1, 500)]
@@ -33,7 +33,7 @@ def test_the_network_for_mnist_is_the_one_of_the_notes():
     assert network(torch.zeros(2, *MNIST)).shape == (2, 1)
 
 
-def test_the_network_for_cifar_is_the_one_of_the_notes():
+def test_the_network_for_cifar_has_the_layers_of_the_paper():
     """conv3 pad 1 3→16→32→64, each pooled, fc 1024-512-64-1."""
     network = cifar(torch.Size(CIFAR))
     assert layers(network) == [(16, 3, 3, 3), (32, 16, 3, 3), (64, 32, 3, 3), (512, 1024), (64, 512), (1, 64)]
@@ -99,15 +99,15 @@ def test_for_tables_there_are_a_weighted_sum_and_a_hidden_layer(shape):
     ("shape", "make"),
     [(MNIST, mnist), (CIFAR, cifar), ((30,), mlp), ((1, 8, 8), mlp), ((3, 16, 40), cnn), ((1, 64, 64), cnn)],
 )
-def test_auto_takes_what_fits(shape, make):
-    assert layers(net_for("auto", torch.Size(shape))) == layers(make(torch.Size(shape)))
+def test_auto_chooses_a_network_by_shape(shape, make):
+    assert layers(build_network("auto", torch.Size(shape))) == layers(make(torch.Size(shape)))
 
 
 @pytest.mark.parametrize("name", NETS)
 def test_a_network_is_found_by_its_name(name):
-    fitting = FITTING | {(3, 64, 64): cnn}
+    fitting = NETS_BY_SHAPE | {(3, 64, 64): cnn}
     shape = next((fits for fits, make in fitting.items() if make is NETS[name]), (30,))
-    assert layers(net_for(name, torch.Size(shape))) == layers(NETS[name](torch.Size(shape)))
+    assert layers(build_network(name, torch.Size(shape))) == layers(NETS[name](torch.Size(shape)))
 
 
 @pytest.mark.parametrize(("side", "blocks"), [(16, 2), (31, 2), (32, 3), (64, 4), (128, 5), (224, 5)])
@@ -132,9 +132,9 @@ def test_inputs_of_another_size_are_refused_with_both_sizes(name, shape, has):
     with pytest.raises(
         InvalidValue, match=f"net = '{name}' .* mlp, linear or auto for inputs of {has}; {name} needs {needs}"
     ):
-        net_for(name, torch.Size(shape))
+        build_network(name, torch.Size(shape))
 
 
-def test_a_name_that_is_none_is_refused_with_the_nearest():
+def test_an_unknown_name_is_refused_with_the_nearest():
     with pytest.raises(UnknownName, match=r"unknown net 'mnits'; did you mean mnist\?"):
-        net_for("mnits", torch.Size([3]))
+        build_network("mnits", torch.Size([3]))

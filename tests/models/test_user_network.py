@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from fedcso.core.errors import FedcsoError, UnknownName
-from fedcso.models.score_nets import net_for
+from fedcso.models.score_nets import build_network
 
 SOURCE = """
 import torch
@@ -44,7 +44,7 @@ def named(tmp_path):
 
 @pytest.mark.parametrize("name", ["Fixed", "fitting", "ready"])
 def test_a_class_a_function_of_the_shape_and_a_module_are_networks(named, name):
-    network = net_for(named(name), torch.Size((3, 2, 2)))
+    network = build_network(named(name), torch.Size((3, 2, 2)))
     assert isinstance(network, nn.Module)
     assert network(torch.zeros(4, 3, 2, 2)).numel() == 4
 
@@ -60,14 +60,14 @@ def test_a_class_a_function_of_the_shape_and_a_module_are_networks(named, name):
 )
 def test_other_objects_are_refused(named, name, message):
     with pytest.raises(FedcsoError, match=message):
-        net_for(named(name), torch.Size((3, 2, 2)))
+        build_network(named(name), torch.Size((3, 2, 2)))
 
 
 def test_inputs_that_do_not_fit_are_reported_before_a_run(named):
     with pytest.raises(FedcsoError, match=r"net: .*net\.py:Fixed does not accept inputs of 7 \(RuntimeError"):
-        net_for(named("Fixed"), torch.Size((7,)))
+        build_network(named("Fixed"), torch.Size((7,)))
 
 
 def test_an_unknown_name_in_the_file_is_reported_with_the_nearest(named):
     with pytest.raises(UnknownName, match=r"'Fixd'; did you mean Fixed\?"):
-        net_for(named("Fixd"), torch.Size((7,)))
+        build_network(named("Fixd"), torch.Size((7,)))

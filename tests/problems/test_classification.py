@@ -13,7 +13,7 @@ from fedcso.core.oracle import Oracle
 from fedcso.core.problem import split_steps
 from fedcso.core.streams import stream
 from fedcso.datasets import Examples
-from fedcso.datasets.examples import pooled
+from fedcso.datasets.examples import pool_examples
 from fedcso.estimators.plain import plain
 from fedcso.problems.classification import Classification
 from tests import transcription as literal
@@ -69,7 +69,7 @@ def test_evaluation_gives_loss_and_accuracy():
 
 
 def test_pooled_data_are_all_data():
-    together = pooled(CASE.clients)
+    together = pool_examples(CASE.clients)
     assert isinstance(together, Examples)
     assert len(together.labels) == sum(len(data.labels) for data in CASE.clients)
     assert torch.equal(together.inputs[:3], CASE.clients[0].inputs)

@@ -13,7 +13,7 @@ from fedcso.core.errors import FedcsoError
 from fedcso.core.judge import Network
 from fedcso.core.streams import stream
 from fedcso.datasets import Examples
-from fedcso.models.score_nets import net_for
+from fedcso.models.score_nets import build_network
 from fedcso.problems.scores import Scores, ranking_judge
 from fedcso.reports.export import as_onnx, loading_example
 from tests.rare import labelled
@@ -27,7 +27,7 @@ INPUTS = {"mlp": ROWS, "mnist": PICTURES}
 
 def delivered(name: str, examples: int = 5) -> tuple[Network, Scores, dict]:
     inputs = INPUTS[name][:examples]
-    scores = Scores(partial(net_for, name, inputs.shape[1:]))
+    scores = Scores(partial(build_network, name, inputs.shape[1:]))
     x = scores.network.init(stream(3, 0, 0))
     return ranking_judge(scores).network(x, Examples(inputs, torch.zeros(len(inputs)))), scores, x
 

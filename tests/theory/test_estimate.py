@@ -10,7 +10,7 @@ from fedcso.core.constants import SYMBOLS
 from fedcso.core.errors import InvalidValue
 from fedcso.core.streams import stream
 from fedcso.problems import NestedQuadratic
-from fedcso.theory.estimate import _largest_singular_value, constants_of, estimate
+from fedcso.theory.estimate import _largest_singular_value, estimate, find_constants
 from tests.helpers import CASES, FINITE, nested_quadratic
 
 MATRIX = torch.tensor([[3.0, 1.0], [0.0, 2.0], [1.0, 1.0]], dtype=torch.float64)
@@ -70,7 +70,7 @@ def test_every_constant_is_estimated_correctly_where_it_is_known():
 def test_exact_constants_are_not_estimated():
     case = nested_quadratic()
     x = case.problem.init(stream(0, 0, 0))
-    found = constants_of(case.problem, x, case.clients)
+    found = find_constants(case.problem, x, case.clients)
     assert found.constants == case.problem.constants(x, case.clients)
     assert set(found.half_widths.values()) == {0.0}
 
@@ -78,7 +78,7 @@ def test_exact_constants_are_not_estimated():
 @pytest.mark.parametrize("name", ["classification", "auprc", "cross_entropy"])
 def test_any_problem_has_estimates(name):
     case = (CASES | FINITE)[name]
-    constants, widths = constants_of(
+    constants, widths = find_constants(
         case.problem, case.problem.init(stream(0, 0, 0)), case.clients, lowest=-2.0, samples=12
     )
     assert widths.keys() == SYMBOLS.keys()

@@ -15,7 +15,7 @@ from fedcso.core.streams import START, stream
 from fedcso.core.task import Task
 from fedcso.engines import run_grid
 from fedcso.problems import InvariantLogistic, NestedQuadratic
-from fedcso.theory.prescribe import SINGLE_MACHINE, THEOREMS, algorithm_of, bound, prescribe
+from fedcso.theory.prescribe import SINGLE_MACHINE, THEOREMS, bound, build_algorithm, prescribe
 from tests.helpers import Case
 
 C = Constants(outer_smoothness=0.5, outer_slope=2.0, inner_smoothness=0.1, inner_slope=1.5, inner_noise=0.7, gap=3.0)
@@ -113,7 +113,7 @@ def test_a_prescription_reaches_epsilon_and_wastes_little(method, c, clients, ep
     assert total(setting, c) <= epsilon**2
     assert setting.steps % setting.local_steps == 0
     assert setting.rounds * setting.local_steps == setting.steps >= clients
-    assert algorithm_of(setting).learning_rate > 0
+    assert build_algorithm(setting).learning_rate > 0
     if setting.inner_batch > 1:
         fewer = replace(setting, inner_batch=setting.inner_batch - 1)
         assert bound(fewer, c)["bias"] > epsilon**2 / 2
@@ -155,7 +155,7 @@ def test_the_samples_of_a_setting_are_those_that_a_run_counts(method):
     problem = NestedQuadratic(1)
     clients = problem.centres(1 if method in SINGLE_MACHINE else 3)
     setting = prescribe(method, replace(C, gap=0.01), len(clients), steps=24, outer_batch=2)
-    ((trace,),) = run_grid([algorithm_of(setting)], Task(problem, clients), setting.plan())
+    ((trace,),) = run_grid([build_algorithm(setting)], Task(problem, clients), setting.plan())
     assert trace.costs.inner_samples == len(clients) * setting.samples
     assert trace.rows[-1]["step"] == setting.steps
 
@@ -219,7 +219,7 @@ def test_other_methods_have_no_theorem_here():
 def measured(setting, case: Case, seeds: int = 4) -> tuple[list[int], list[float]]:
     """Return numbers of steps t, and the mean of ‖∇F(x̄)‖² over the rounds before t and over seeds."""
     (traces,) = run_grid(
-        [algorithm_of(setting)], Task(Fixed(case.problem), case.clients), setting.plan(), list(range(seeds))
+        [build_algorithm(setting)], Task(Fixed(case.problem), case.clients), setting.plan(), list(range(seeds))
     )
     squares = torch.tensor([trace.column("gradient_norm") for trace in traces]).square().mean(0).tolist()
     means = [total / (i + 1) for i, total in enumerate(accumulate(squares))]

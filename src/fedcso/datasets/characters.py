@@ -35,7 +35,7 @@ def with_rotations(images: torch.Tensor) -> torch.Tensor:
     return torch.cat([torch.rot90(images, quarter, (-2, -1)) for quarter in range(4)])
 
 
-def spread(images: torch.Tensor, clients: int, seed: int) -> list[torch.Tensor]:
+def split_classes(images: torch.Tensor, clients: int, seed: int) -> list[torch.Tensor]:
     """Return each client's classes: assigned at random by the seed, disjoint, and equally many up to one."""
     require_count("clients", clients)
     if clients > len(images):

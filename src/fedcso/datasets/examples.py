@@ -18,6 +18,6 @@ class Examples(NamedTuple):
         return f"{len(self.labels)} examples of {shape}, {len(set(self.labels.tolist()))} classes"
 
 
-def pooled(parts: Sequence[Examples]) -> Examples:
+def pool_examples(parts: Sequence[Examples]) -> Examples:
     """Return all clients' examples together, for single-machine methods and as an upper bound for federated ones."""
     return Examples(*(torch.cat([part[:] for part in column]) for column in zip(*parts, strict=True)))

@@ -9,7 +9,7 @@ import torch
 from fedcso.core.errors import InvalidValue, require, require_count
 
 
-def thirds(number: int, seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def train_validation_test(number: int, seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return indices for training (70 %), validation (10 %) and test (20 %)."""
     order = torch.from_numpy(np.random.default_rng((seed, 0)).permutation(number))
     train, validation = int(0.7 * number), int(0.8 * number)

@@ -17,7 +17,7 @@ from fedcso.core.trace import Trace
 from fedcso.experiments.complexity import INSTANCES, Instance, Reached, alike, reached, running_means
 from fedcso.experiments.experiment import Settings
 from fedcso.runs.study import Results, Unit
-from fedcso.theory.prescribe import SINGLE_MACHINE, THEOREMS, Setting, algorithm_of, bound, prescribe
+from fedcso.theory.prescribe import SINGLE_MACHINE, THEOREMS, Setting, bound, build_algorithm, prescribe
 
 METHODS = list(THEOREMS)
 FEDERATED = [method for method in METHODS if method not in SINGLE_MACHINE]
@@ -105,7 +105,7 @@ def _prescribed(config: Table1Settings, cell: Cell) -> Prescribed:
     setting = prescribe(cell.method, instance.constants, len(instance.clients), epsilon=epsilon)
     descent = 2 * instance.constants.gap / (setting.learning_rate * epsilon**2)
     every = max(1, int(descent / setting.local_steps / EVALUATIONS))
-    plan, algorithm = setting.plan(epsilon=epsilon, evaluate_every=every), algorithm_of(setting)
+    plan, algorithm = setting.plan(epsilon=epsilon, evaluate_every=every), build_algorithm(setting)
     if cell.method == "BSGD":  # with one client it is FCSG for any q: use one round between evaluations
         plan = replace(plan, rounds=math.ceil(setting.steps / every), local_steps=every, evaluate_every=1)
         algorithm = FCSG(setting.learning_rate)

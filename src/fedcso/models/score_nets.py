@@ -116,14 +116,14 @@ NETS: dict[str, Callable[[torch.Size], nn.Module]] = {
 }
 """Networks by name; each is built for the shape of one input."""
 
-FITTING: dict[tuple[int, ...], Callable[[torch.Size], nn.Module]] = {(1, 28, 28): mnist, (3, 32, 32): cifar}
+NETS_BY_SHAPE: dict[tuple[int, ...], Callable[[torch.Size], nn.Module]] = {(1, 28, 28): mnist, (3, 32, 32): cifar}
 """Networks that `auto` chooses for pictures of these sizes; it chooses `cnn` for other pictures, else `mlp`."""
 
 
-def net_for(name: str, shape: torch.Size) -> nn.Module:
+def build_network(name: str, shape: torch.Size) -> nn.Module:
     """Return the network of that name, or `path.py:Name`, for inputs of this shape."""
     if name == "auto":
-        return FITTING.get(tuple(shape), cnn if _is_picture(shape) else mlp)(shape)
+        return NETS_BY_SHAPE.get(tuple(shape), cnn if _is_picture(shape) else mlp)(shape)
     if name.rpartition(":")[0]:
         return load_network(name, shape)
     if name not in NETS:

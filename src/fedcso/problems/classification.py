@@ -19,7 +19,7 @@ from fedcso.core.metric import Metric
 from fedcso.core.task import Task
 from fedcso.core.tree import Tree
 from fedcso.datasets import Examples, load
-from fedcso.datasets.partition import partition, thirds
+from fedcso.datasets.partition import partition, train_validation_test
 from fedcso.datasets.rows import share
 from fedcso.models.functional import Functional, Model
 from fedcso.problems.ordinary import Ordinary
@@ -79,7 +79,7 @@ def classification(
     require_count("hidden", hidden, least=0)
     examples = load(data)
     inputs, classes = examples.inputs.shape[1], int(examples.labels.max()) + 1
-    train, validation, test = thirds(len(examples.labels), data_seed)
+    train, validation, test = train_validation_test(len(examples.labels), data_seed)
     shares = partition(examples.labels[train], clients, alpha, data_seed)
     problem = Classification(partial(_network, inputs, hidden, classes))
     return Task(

@@ -9,7 +9,7 @@ from fedcso.core.errors import FedcsoError, require_count
 from fedcso.core.judge import ByClient
 from fedcso.core.streams import DATA, stream
 from fedcso.datasets import load_characters
-from fedcso.datasets.characters import spread, with_rotations
+from fedcso.datasets.characters import split_classes, with_rotations
 
 
 class FixedTasks(NamedTuple):
@@ -102,7 +102,7 @@ def load_few_shot(
     characters = load_characters(data)
     train = with_rotations(characters.train) if rotations else characters.train
     rng = stream(data_seed, DATA, 2)
-    shares = [held(images, rng) for images in spread(train, clients, data_seed)]
+    shares = [held(images, rng) for images in split_classes(train, clients, data_seed)]
     return FewShot(
         shares,
         test=ByClient(

@@ -15,10 +15,10 @@ from fedcso.core.metric import Metric, Symptom
 from fedcso.core.problem import Problem
 from fedcso.core.task import Task
 from fedcso.core.tree import Tree
-from fedcso.datasets.examples import Examples, pooled
+from fedcso.datasets.examples import Examples, pool_examples
 from fedcso.datasets.tables.sites import Sites
 from fedcso.models.functional import Functional, Model
-from fedcso.models.score_nets import net_for
+from fedcso.models.score_nets import build_network
 
 DEAD = 15.0
 """Beyond this a logit's sigmoid is 0 or 1 to six digits, and its slope is gone."""
@@ -113,7 +113,7 @@ def as_input(inputs: torch.Tensor) -> torch.Tensor:
 
 def scores_for(net: str, sites: Sites) -> Scores:
     """Return the scores of the network of that name, which is built for the sites' inputs."""
-    return Scores(partial(net_for, net, sites.train[0].inputs.shape[1:]))
+    return Scores(partial(build_network, net, sites.train[0].inputs.shape[1:]))
 
 
 def share_of_positives(sites: Sites) -> float:
@@ -131,7 +131,7 @@ def task_of_sites(problem: Problem, judge: Judge, sites: Sites, train_on: str) -
     share_of_positives(sites)  # there must be both kinds
     names, train, notes = sites.names, sites.train, list(sites.notes)
     if train_on == "pooled":
-        train, names = [pooled(train)], ["all"]
+        train, names = [pool_examples(train)], ["all"]
     elif train_on != "sites":
         if train_on not in names:
             raise UnknownName("train_on", train_on, ["sites", "pooled", *names])
@@ -142,7 +142,7 @@ def task_of_sites(problem: Problem, judge: Judge, sites: Sites, train_on: str) -
         for name, data in zip(names, train, strict=True)
         if not problem.trains(data)
     ]
-    test = ByClient(pooled(sites.test), sites.test, sites.names)
+    test = ByClient(pool_examples(sites.test), sites.test, sites.names)
     files = {"preparation.json": sites.preparation.to_json()} if sites.preparation else {}
     clients = [sites.variation.of(data) for data in train]
-    return Task(problem, clients, test, pooled(sites.validation), judge, names, notes, files)
+    return Task(problem, clients, test, pool_examples(sites.validation), judge, names, notes, files)

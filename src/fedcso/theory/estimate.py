@@ -30,7 +30,7 @@ class Estimated(NamedTuple):
     half_widths: dict[str, float]
 
 
-def constants_of(
+def find_constants(
     problem: Problem,
     x: Tree,
     clients: Sequence[Any],

@@ -22,10 +22,10 @@ __all__ = [
     "Setting",
     "Terms",
     "Theorem",
-    "algorithm_of",
     "bound",
+    "build_algorithm",
+    "find_theorem",
     "prescribe",
-    "theorem_of",
 ]
 
 MOST = 10**18
@@ -37,7 +37,7 @@ def bound(setting: Setting, constants: Constants) -> Terms:
 
     Raise `InvalidValue` for settings to which the theorem does not apply.
     """
-    theorem = theorem_of(setting.method)
+    theorem = find_theorem(setting.method)
     for name in ("clients", "steps", "local_steps", "outer_batch", "inner_batch", "initial_batch"):
         require_count(name, getattr(setting, name))
     largest = theorem.largest_rate(constants, setting.local_steps)
@@ -65,7 +65,7 @@ def prescribe(
 
     With T, m is chosen such that the bias equals the sum of the other terms.
     """
-    theorem = theorem_of(method)
+    theorem = find_theorem(method)
     require_count("clients", clients)
     require_count("outer_batch", outer_batch)
     if epsilon is None and steps is None:
@@ -100,13 +100,13 @@ def _shortest(theorem: Theorem, constants: Constants, clients: int, outer_batch:
     raise InvalidValue("epsilon", epsilon, "larger: it would need over 10^18 steps, or samples in a step")
 
 
-def theorem_of(method: str) -> Theorem:
+def find_theorem(method: str) -> Theorem:
     """Return the theorem about a method; raise `UnknownName` if there is none."""
     if method not in THEOREMS:
         raise UnknownName("method with a theorem", method, THEOREMS)
     return THEOREMS[method]
 
 
-def algorithm_of(setting: Setting) -> Algorithm:
+def build_algorithm(setting: Setting) -> Algorithm:
     """Return the method with these hyper-parameters, ready to run."""
-    return theorem_of(setting.method).algorithm(setting)
+    return find_theorem(setting.method).algorithm(setting)

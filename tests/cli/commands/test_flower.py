@@ -256,9 +256,9 @@ def test_without_flower_the_rest_works_and_the_message_says_how_to_get_it(tmp_pa
 
 
 def test_the_supervisor_starts_again_what_ended_and_ends_with_it(tmp_path):
-    from fedcso.federation.deploy.deployment import supervised
+    from fedcso.federation.deploy.deployment import supervisor_command
 
-    command = supervised(tmp_path, ["/bin/sh", "-c", "echo started; exit 3"])
+    command = supervisor_command(tmp_path, ["/bin/sh", "-c", "echo started; exit 3"])
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "started\n"
     assert "starting it again" in process.stderr.readline()

@@ -16,7 +16,7 @@ from fedcso.core.tree import is_finite
 from fedcso.datasets import Examples, Images
 from fedcso.datasets.breast_cancer import breast_cancer
 from fedcso.datasets.digits import digits
-from fedcso.datasets.partition import thirds
+from fedcso.datasets.partition import train_validation_test
 from fedcso.datasets.tables.sites import Sites, load_sites
 from fedcso.engines.job import Job
 from fedcso.problems.auprc import auprc
@@ -151,7 +151,7 @@ def test_only_training_examples_have_a_part_in_the_scaling(monkeypatch):
     """All others a thousand times as large leave those as they are."""
     inputs, labels = breast_cancer()
     before = load_sites("breast_cancer", clients=3)
-    _, validation, test = thirds(len(labels), 0)
+    _, validation, test = train_validation_test(len(labels), 0)
     inputs[torch.cat([validation, test])] *= 1000
     monkeypatch.setitem(datasets.DATASETS, "breast_cancer", lambda: Examples(inputs, labels))
     after = load_sites("breast_cancer", clients=3)

@@ -24,8 +24,8 @@ from fedcso.reports.tables import Estimate
 from fedcso.reports.terminal import show
 from fedcso.runs.config import option_names
 from fedcso.runs.specs import make_task, spell, task_maker
-from fedcso.theory.estimate import Estimated, constants_of
-from fedcso.theory.prescribe import SINGLE_MACHINE, THEOREMS, Setting, algorithm_of, bound, prescribe
+from fedcso.theory.estimate import Estimated, find_constants
+from fedcso.theory.prescribe import SINGLE_MACHINE, THEOREMS, Setting, bound, build_algorithm, prescribe
 
 HELP = "compute what the theorems prescribe for an accuracy"
 
@@ -109,7 +109,7 @@ def _constants(task: Task | None, values: dict[str, Any]) -> Estimated:
         raise FedcsoError(f"constants are missing: name a problem, or give {', '.join(missing)}")
     x = starting_point(task.problem, stream(values["seed"], START, 0))
     how = values["radius"], values["lowest"], values["samples"], values["seed"]
-    found = constants_of(task.problem, x, task.clients, *how)
+    found = find_constants(task.problem, x, task.clients, *how)
     known = {name: getattr(found.constants, name) for name in SYMBOLS}
     return Estimated(Constants(**known | given), found.half_widths | exact)
 
@@ -162,7 +162,7 @@ def _row(setting: Setting, constants: Constants) -> dict[str, Any]:
 
 def _command(problem: str, setting: Setting) -> str:
     """Return the command that runs a setting."""
-    options = ", ".join(f"{name}={spell(value)}" for name, value in vars(algorithm_of(setting)).items())
+    options = ", ".join(f"{name}={spell(value)}" for name, value in vars(build_algorithm(setting)).items())
     sizes = (
         f"--rounds {setting.rounds} --local-steps {setting.local_steps} --outer-batch {setting.outer_batch} "
         f"--inner-batch {setting.inner_batch} --initial-batch {setting.initial_batch}"

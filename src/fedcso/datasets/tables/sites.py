@@ -9,7 +9,7 @@ from fedcso.core.errors import InvalidValue, UnknownName, require_count
 from fedcso.datasets import DATASETS, IMAGES, load, load_images
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.imbalance import binarise, thin_positives
-from fedcso.datasets.partition import partition, pathological, thirds
+from fedcso.datasets.partition import partition, pathological, train_validation_test
 from fedcso.datasets.rows import share
 from fedcso.datasets.versions import Variation
 
@@ -130,7 +130,8 @@ def _splits(data: str, seed: int) -> tuple[torch.Tensor, torch.Tensor, dict[str,
     """Inputs, labels, and which examples train, validate and test; pictures keep the test set they came with."""
     if data in DATASETS:
         examples = load(data)
-        return *examples, dict(zip(("train", "validation", "test"), thirds(len(examples.labels), seed), strict=True))
+        parts = train_validation_test(len(examples.labels), seed)
+        return *examples, dict(zip(("train", "validation", "test"), parts, strict=True))
     train, test = load_images(data)
     number = len(train.labels)
     order = torch.randperm(number, generator=torch.Generator().manual_seed(seed))

@@ -188,7 +188,7 @@ class Deployment:
             self.keys / "ca.crt" if address["secure"] else None,
             self.site_key(site) if address["secure"] else None,
         )
-        self.processes.start(site_process(site), supervised(place, command), environment(place / "flwr"))
+        self.processes.start(site_process(site), supervisor_command(place, command), environment(place / "flwr"))
 
 
 def site_process(site: str) -> str:
@@ -217,6 +217,6 @@ def supernode_command(
     return [*command, "--node-config", " ".join(f"{name}={json.dumps(value)}" for name, value in node_config.items())]
 
 
-def supervised(place: Path, command: Sequence[str]) -> list[str]:
+def supervisor_command(place: Path, command: Sequence[str]) -> list[str]:
     """Return a command that runs the given one and restarts it whenever it ends."""
     return [sys.executable, str(supervise.__file__), str(place / "supernode.pid"), *command]
