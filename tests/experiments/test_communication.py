@@ -36,7 +36,7 @@ def test_every_way_has_a_line(folder):
 
 
 def test_there_are_a_page_and_figures(folder):
-    assert "# What it costs to send u" in (folder / "reproduction.md").read_text()
+    assert "# The cost of sending u" in (folder / "reproduction.md").read_text()
     for problem in TINY["problems"]:
         assert (folder / f"communication-{problem}.png").is_file()
 

@@ -147,7 +147,7 @@ def test_quick_tries_nothing_and_says_so(tmp_path, monkeypatch):
     folder = run("reproduce", "figure3", "--quick", out=tmp_path)
     document = (folder / "reproduction.md").read_text()
     assert "quick version, which is too short" in document
-    assert "Not tuned here, but taken from the trials of the whole Figure 2" in document
+    assert "Not tuned here, but taken from the trials of the full Figure 2" in document
     assert document.startswith("# Figure 3: federated MAML, 5-way-5-shot\n")
     assert {row["algorithm"] for row in read_csv(folder / "metrics.csv")} == METHODS.keys()
     assert not list((folder / "checkpoints").glob("trial*"))

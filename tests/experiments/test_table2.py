@@ -49,7 +49,7 @@ def test_it_leaves_figures_tables_statements_and_a_report(finished):
     document = (finished / "reproduction.md").read_text()
     assert document.startswith("# Table 2: average precision with rare positives\n")
     assert len(re.findall(r"^- (HOLDS|DOES NOT HOLD): “.+” Measured: ", document, re.MULTILINE)) == 1
-    assert "4 trials for each method and data set" in document
+    assert re.search(r"; 4 trials of .* rounds for each method and data set, chosen by validation", document)
     assert "`fedcso reproduce table2`" in document
 
 
@@ -128,7 +128,7 @@ def test_quick_is_of_embedded_data_and_tries_nothing():
 
 def test_the_report_says_which_versions_of_pictures_all_methods_saw():
     said = rare_positives.describe(table2.settings(quick=False), 7).data
-    assert "pictures of cifar10 are shown mirrored and moved by up to 2 pixels" in said
+    assert "images of cifar10 are randomly mirrored and moved by up to 2 pixels" in said
     assert "pictures of mnist" not in said
 
 
@@ -137,7 +137,7 @@ def test_without_a_choice_nothing_is_tried(tmp_path, monkeypatch):
     folder = run("reproduce", "table2", "--quick", out=tmp_path)
     document = (folder / "reproduction.md").read_text()
     assert "quick version, which is too short" in document
-    assert "Not tuned: rate 0.3" in document
+    assert "Not tuned: learning rate 0.3" in document
     assert not list((folder / "checkpoints").glob("trial*"))
     assert not (folder / "table2-long.png").exists()
 

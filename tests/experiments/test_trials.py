@@ -36,14 +36,14 @@ def spaces(rates=(0.01, 0.1, 1.0)):
 
 
 def search(score, turns, rates=(0.01, 0.1, 1.0)):
-    """All trials, and what was played in which turn."""
-    played = []
+    """All trials, and what was tried in which turn."""
+    turns_run = []
 
-    def play(turn, settings):
-        played.append((turn, settings))
+    def evaluate(turn, settings):
+        turns_run.append((turn, settings))
         return {method: [score(one) for one in some] for method, some in settings.items()}
 
-    return trials.search(spaces(rates), turns, play), played
+    return trials.search(spaces(rates), turns, evaluate), turns_run
 
 
 @given(
@@ -62,8 +62,8 @@ def test_every_method_has_the_same_number_of_trials_however_they_went(rates, tur
 
 
 def test_first_come_all_rates_with_the_other_settings_in_the_middle():
-    _, played = search(lambda one: 0.0, turns=0)
-    ((turn, settings),) = played
+    _, turns_run = search(lambda one: 0.0, turns=0)
+    ((turn, settings),) = turns_run
     assert turn == 0
     assert settings["FCSG"] == [fcsg(0.01), fcsg(0.1), fcsg(1.0)]
     assert settings["LocalSCGDM"] == [scgdm(rate, tracking=0.4, momentum=0.5) for rate in (0.01, 0.1, 1.0)]
@@ -76,9 +76,9 @@ def test_then_come_the_other_settings_one_by_one_at_the_best_so_far():
         wanted = {"learning_rate": 0.1, "momentum": 0.9, "tracking": 0.2}
         return sum(abs(one.get(name, value) - value) for name, value in wanted.items())
 
-    tried, played = search(score, turns=2)
-    assert [turn for turn, _ in played] == [0, 1, 2]
-    _, first, second = (settings for _, settings in played)
+    tried, turns_run = search(score, turns=2)
+    assert [turn for turn, _ in turns_run] == [0, 1, 2]
+    _, first, second = (settings for _, settings in turns_run)
     assert first["LocalSCGDM"] == [scgdm(0.1, tracking, momentum=0.5) for tracking in (0.2, 0.8)]
     assert second["LocalSCGDM"] == [scgdm(0.1, 0.2, momentum) for momentum in (0.9, 0.1)]
     assert first["FCSGM"] == [fcsg_m(0.1, momentum) for momentum in (0.9, 0.1)]
@@ -87,8 +87,8 @@ def test_then_come_the_other_settings_one_by_one_at_the_best_so_far():
 
 
 def test_who_has_no_more_settings_tries_rates_between_ever_finer():
-    _, played = search(lambda one: abs(math.log(one["learning_rate"] / 0.17)), turns=3)
-    assert [settings["FCSG"] for _, settings in played[1:]] == [
+    _, turns_run = search(lambda one: abs(math.log(one["learning_rate"] / 0.17)), turns=3)
+    assert [settings["FCSG"] for _, settings in turns_run[1:]] == [
         [fcsg(0.1 / FINER), fcsg(0.1 * FINER)],  # of which the second is the best so far
         [fcsg(0.1 * FINER / FINER**0.5), fcsg(0.1 * FINER * FINER**0.5)],
         [fcsg(0.1 * FINER / FINER**0.25), fcsg(0.1 * FINER * FINER**0.25)],

@@ -1,10 +1,9 @@
 """Arithmetic on pytrees of tensors: nested dicts, tuples and lists with tensors at the leaves.
 
-A model is such a tree, so is a gradient, a state or a batch. Leaves may carry extra leading axes
-(grid point, client, step); nothing here minds them.
+Models, gradients, states and batches are such trees. Leaves may have extra leading axes (grid point, client, step),
+which all functions accept.
 
-Written out rather than taken from `torch.utils._pytree`, which is private and, on a model of ten
-numbers, takes longer than the arithmetic.
+`torch.utils._pytree` is not used: it is private and, on a model of ten numbers, slower than the arithmetic.
 """
 
 import math
@@ -14,7 +13,7 @@ from typing import Any
 import torch
 
 Tree = Any
-"""A pytree of tensors. Python cannot spell the recursive type usefully, so it is an alias."""
+"""A pytree of tensors; an alias, because type checkers handle the recursive type badly."""
 
 Weight = float | torch.Tensor
 
@@ -28,12 +27,12 @@ def map_leaves(fn: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
     if isinstance(tree, dict):
         return {key: map_leaves(fn, child, *(other[key] for other in rest)) for key, child in tree.items()}
     children = [map_leaves(fn, *parts) for parts in zip(tree, *rest, strict=True)]
-    # A named tuple takes its fields one by one, a plain sequence takes them all at once.
+    # The constructor of a named tuple takes its fields one by one, that of a list or tuple an iterable.
     return type(tree)(*children) if hasattr(tree, "_fields") else type(tree)(children)
 
 
 def named_leaves(tree: Tree, prefix: str = "") -> list[tuple[str, torch.Tensor]]:
-    """The leaves with their paths (`x.0.weight`), in a fixed order; a bare tensor's path is empty."""
+    """Return the leaves with their paths (`x.0.weight`), in a fixed order; the path of a bare tensor is empty."""
     if isinstance(tree, torch.Tensor):
         return [(prefix, tree)]
     keys = tree if isinstance(tree, dict) else getattr(tree, "_fields", range(len(tree)))
@@ -43,7 +42,7 @@ def named_leaves(tree: Tree, prefix: str = "") -> list[tuple[str, torch.Tensor]]
 
 
 def leaves(tree: Tree) -> list[torch.Tensor]:
-    """The leaves, in the order of `named_leaves`."""
+    """Return the leaves, in the order of `named_leaves`."""
     if isinstance(tree, torch.Tensor):
         return [tree]
     children = tree.values() if isinstance(tree, dict) else tree
@@ -51,23 +50,23 @@ def leaves(tree: Tree) -> list[torch.Tensor]:
 
 
 def unflatten_like(tree: Tree, new_leaves: Iterable[Any]) -> Tree:
-    """A tree with the structure of `tree` and other leaves."""
+    """Return a tree with the structure of `tree` and new leaves."""
     supply = iter(new_leaves)
     return map_leaves(lambda _: next(supply), tree)
 
 
 def stack(trees: Sequence[Tree], axis: int = 0) -> Tree:
-    """Many trees of the same shape as one, along a new axis."""
+    """Stack trees of the same shapes along a new axis."""
     return map_leaves(lambda *parts: torch.stack(parts, axis), *trees)
 
 
 def index(tree: Tree, where: Any) -> Tree:
-    """`leaf[where]` on every leaf."""
+    """Return the tree with `leaf[where]` for every leaf."""
     return map_leaves(lambda leaf: leaf[where], tree)
 
 
 def split(tree: Tree, shape: tuple[int, ...]) -> list[Tree]:
-    """The trees of which a stacked one consists, for each index of its leading axes, in order."""
+    """Split a stacked tree into one tree for each index of its leading axes, in order."""
     if not shape or not leaves(tree):
         return [tree] * math.prod(shape)
     flat = [leaf.flatten(0, len(shape) - 1).unbind() for leaf in leaves(tree)]
@@ -75,64 +74,64 @@ def split(tree: Tree, shape: tuple[int, ...]) -> list[Tree]:
 
 
 def without(tree: dict[str, Tree], name: str) -> dict[str, Tree]:
-    """The tree but for one of its parts."""
+    """Return the tree without one of its keys."""
     return {key: part for key, part in tree.items() if key != name}
 
 
 def zeros_like(tree: Tree) -> Tree:
-    """Zeros of the same shapes."""
+    """Return zeros of the same shapes."""
     return map_leaves(torch.zeros_like, tree)
 
 
 def to_device(tree: Tree, device: torch.device | str) -> Tree:
-    """Every leaf on `device`."""
+    """Return the tree with every leaf on `device`."""
     return map_leaves(lambda leaf: leaf.to(device), tree)
 
 
 def nbytes(tree: Tree) -> int:
-    """Size of all leaves: what it costs to send the tree once."""
+    """Return the size of all leaves in bytes: what it costs to send the tree once."""
     return sum(leaf.numel() * leaf.element_size() for leaf in leaves(tree))
 
 
 def numel(tree: Tree) -> int:
-    """Number of entries in all leaves."""
+    """Return the number of entries in all leaves."""
     return sum(leaf.numel() for leaf in leaves(tree))
 
 
 def norm(tree: Tree, lead: int = 0) -> torch.Tensor:
-    """Euclidean norm of all leaves together, for each index of their leading axes."""
+    """Return the Euclidean norm of all leaves together, for each index of the first `lead` axes."""
     squares = [leaf.flatten(lead).square().sum(-1) if leaf.ndim > lead else leaf.square() for leaf in leaves(tree)]
     return torch.stack(squares).sum(0).sqrt()
 
 
-def _aligned(weight: Weight, leaf: torch.Tensor) -> Weight:
-    """A grid of weights, aligned with the leaf's FIRST axes instead of its last."""
+def _align(weight: Weight, leaf: torch.Tensor) -> Weight:
+    """Reshape a grid of weights to broadcast along the FIRST axes of a leaf instead of its last."""
     if isinstance(weight, torch.Tensor):
         return weight.to(leaf).reshape(weight.shape + (1,) * (leaf.ndim - weight.ndim))
     return weight
 
 
 def subtract(a: Tree, b: Tree) -> Tree:
-    """a − b."""
+    """Return a − b."""
     return map_leaves(torch.sub, a, b)
 
 
 def add_scaled(a: Tree, b: Tree, weight: Weight) -> Tree:
-    """a + weight·b. The weight is a number, or one number per leading index (a grid)."""
+    """Return a + weight·b, where the weight is a number or, for a grid, a tensor with one number per leading index."""
     if isinstance(weight, torch.Tensor):
-        return map_leaves(lambda p, q: torch.addcmul(p, q, _aligned(weight, p)), a, b)  # type: ignore[arg-type]
+        return map_leaves(lambda p, q: torch.addcmul(p, q, _align(weight, p)), a, b)  # type: ignore[arg-type]
     if abs(weight) > LARGEST:
-        weight = math.copysign(math.inf, weight)  # torch refuses numbers that single precision can't hold
+        weight = math.copysign(math.inf, weight)  # torch raises for numbers beyond float32
     return map_leaves(lambda p, q: torch.add(p, q, alpha=weight), a, b)
 
 
 def mix(old: Tree, new: Tree, weight: Weight) -> Tree:
-    """(1 − weight)·old + weight·new, exactly `new` at weight 1."""
-    return map_leaves(lambda p, q: torch.lerp(p, q, _aligned(weight, p)), old, new)
+    """Return (1 − weight)·old + weight·new, which is exactly `new` for weight 1."""
+    return map_leaves(lambda p, q: torch.lerp(p, q, _align(weight, p)), old, new)
 
 
 def average(trees: Sequence[Tree], weights: Sequence[float]) -> Tree:
-    """Weighted mean, accumulated in float64 in the given order; the weights are normalised here."""
+    """Return the weighted mean, accumulated in float64 in the given order; weights need not be normalised."""
     total = sum(weights)
 
     def mean(*parts: torch.Tensor) -> torch.Tensor:
@@ -145,5 +144,5 @@ def average(trees: Sequence[Tree], weights: Sequence[float]) -> Tree:
 
 
 def is_finite(tree: Tree) -> bool:
-    """True if no leaf holds an infinity or a NaN: a finite sum has finite summands, and is quickly made."""
+    """Return whether no leaf holds an infinity or a NaN, judged by the sum of each leaf, which is fast."""
     return all(math.isfinite(float(leaf.sum())) for leaf in leaves(tree))

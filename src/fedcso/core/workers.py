@@ -1,6 +1,6 @@
-"""A pool of threads that each compute with ONE of torch's threads.
+"""A thread pool whose threads each use ONE torch thread.
 
-For many pieces of work of the size of a small network's step this beats letting torch split every operator among the
+For many tasks the size of one step of a small network, this is faster than letting torch split every operator among the
 cores.
 """
 
@@ -14,37 +14,38 @@ from contextlib import contextmanager
 import torch
 
 _TRIM, _MMAP = -1, -3
-"""glibc's M_TRIM_THRESHOLD and M_MMAP_THRESHOLD: how much must be free, or asked for, before the system is involved."""
-_AT_LEAST = 1 << 30
+"""glibc's M_TRIM_THRESHOLD and M_MMAP_THRESHOLD: sizes in bytes above which memory is returned to, or taken from, the
+system."""
+_THRESHOLD = 1 << 30
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep what tensors free instead of giving it back to the system and asking again at once.
+    """Make the C library keep freed memory instead of returning it to the system.
 
-    A step of a small network allocates and frees megabytes many times over; without this about a tenth of its time
-    goes into fresh pages. Only glibc has the switch; elsewhere nothing happens.
+    A step of a small network allocates and frees megabytes many times; otherwise it spends about a tenth of its time
+    on fresh pages. This has an effect with glibc only.
     """
     if sys.platform == "linux":
-        tune = getattr(ctypes.CDLL(None), "mallopt", None)
-        if tune is not None:
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+        if mallopt is not None:
             for threshold in (_TRIM, _MMAP):
-                tune(threshold, _AT_LEAST)
+                mallopt(threshold, _THRESHOLD)
 
 
 def pool(workers: int | None = None) -> ThreadPoolExecutor:
-    """As many threads as there are cores, or as asked for."""
+    """Return a thread pool with that many threads, by default one for each core."""
     keep_freed_memory()
     return ThreadPoolExecutor(workers or cores(), initializer=torch.set_num_threads, initargs=(1,))
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Small operators gain nothing from a second thread, and on a busy machine wait for it."""
+    """Use one torch thread inside the `with` block: small operators gain nothing from a second one."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
