@@ -89,7 +89,7 @@ def _accepted(algorithm: Algorithm, case: Case) -> bool:
 
 def engines_for(algorithm: Algorithm, codec: Codec = full) -> list[str]:
     """The engines that can play a method whose messages are written by a codec."""
-    return [engine for engine in ENGINES if (algorithm.stacks and codec.stacks) or not plays_grids(engine)]
+    return [engine for engine in ENGINES if (algorithm.stacks and codec.stacks) or not runs_grids(engine)]
 
 
 def for_method(algorithm: Algorithm, case: Case, plan: Plan) -> tuple[Case, Plan]:
@@ -281,9 +281,9 @@ ENGINES = tuple(
 one is tested through its row in `fedcso.engines`."""
 
 
-def plays_grids(engine: str) -> bool:
+def runs_grids(engine: str) -> bool:
     """True if an engine plays several settings together, which it can't do with every method."""
-    return engines.ENGINES[engine].plays_grids(Job(SETTINGS["FCSG"], CASES["nested_quadratic"], Plan()))
+    return engines.ENGINES[engine].runs_grids(Job(SETTINGS["FCSG"], CASES["nested_quadratic"], Plan()))
 
 
 def play(engine: str, algorithm: Algorithm, case: Case, plan: Plan, seed: int = 0, **options: Any) -> Trace:

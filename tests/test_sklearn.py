@@ -1,4 +1,4 @@
-"""Average precision over sites behind scikit-learn's interface: its own checks, and what it is for."""
+"""The scikit-learn classifier: scikit-learn's own checks, sites, calibration and errors."""
 
 import pickle
 
@@ -19,7 +19,7 @@ QUICK = FederatedAUPRCClassifier(learning_rate=1.0, rounds=5, local_steps=2, hid
 
 
 @parametrize_with_checks([FederatedAUPRCClassifier(rounds=5, local_steps=3)])
-def test_scikit_learn_takes_it_for_one_of_its_own(estimator, check):
+def test_it_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 

@@ -1,4 +1,4 @@
-"""Federated average precision behind scikit-learn's interface: `fit(X, y, groups=site)`, then predict."""
+"""A scikit-learn classifier that maximises average precision over sites: `fit(X, y, groups=site)`, then `predict`."""
 
 from functools import partial
 from typing import Any
@@ -24,17 +24,29 @@ from fedcso.problems.auprc import AUPRC
 from fedcso.problems.scores import Scores
 from fedcso.runs.methods import MethodSpec
 
-ENOUGH = 1e-3
-"""The least slope of the probabilities in the score: a higher score is never less probable."""
+LEAST_SLOPE = 1e-3
+"""The least slope of the calibration, so that a higher score always means a higher probability."""
 
 
 class FederatedAUPRCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """A classifier for rare positives whose training data stay at their sites (here: in their groups).
+    """A classifier for rare positives that trains across sites, given as groups, without pooling their data.
 
-    Sites only exchange models, as they would across a network; a site without positives does not train. The second
-    of the sorted `classes_` is the positive one. `decision_function` is the ranking that was optimised, scaled and
-    shifted (Platt) so that `predict_proba` is its sigmoid and `predict` says positive above 0. Where positives are
-    rare, that is seldom: choose your own threshold on `predict_proba` by the precision or recall you need.
+    Sites exchange only models, as they would over a network; a site without positives does not train. The second of the
+    sorted `classes_` is the positive class. `decision_function` returns the optimised ranking scores after Platt
+    scaling: `predict_proba` is their sigmoid, and `predict` returns the positive class for scores above 0. If positives
+    are rare, few scores are above 0: choose a threshold on `predict_proba` by the precision or recall that you need.
+
+    Args:
+        algorithm: the method, as on the command line: `NAME` or `NAME(option=value, …)`
+        learning_rate: α
+        rounds: communication rounds
+        local_steps: q, the steps of a site in a round
+        outer_batch: b, positives per step
+        inner_batch: m, examples that each positive is ranked against
+        margin: s, by how much a positive should be above the others
+        hidden: use a network with a hidden layer instead of a linear model
+        clip: scale gradients with a larger norm down to this; 0 for never
+        random_state: determines the initial model and the samples
     """
 
     def __init__(
@@ -62,7 +74,7 @@ class FederatedAUPRCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> "FederatedAUPRCClassifier":  # noqa: N803
-        """Train; `groups` says at which site each row is, and without it there is only one."""
+        """Train on rows `X` with labels `y`; `groups` names the site of each row, by default the same for all."""
         rows, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(labels)
         self.classes_, positive = np.unique(labels, return_inverse=True)
@@ -72,7 +84,7 @@ class FederatedAUPRCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
                 f"{type_of_target(labels)}, with {len(self.classes_)} classes."
             )
         if len(self.classes_) < 2:
-            raise ValueError(f"y has only one class, {self.classes_[0]!r}; there must be negatives and positives")
+            raise ValueError(f"y has only one class, {self.classes_[0]!r}; it must have negatives and positives")
         sites = np.zeros(len(rows)) if groups is None else column_or_1d(groups)
         if pd.isna(sites).any():
             raise ValueError("groups has missing values; it must name the site of each row")
@@ -93,28 +105,28 @@ class FederatedAUPRCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         self.problem_ = AUPRC(Scores(partial(mlp if self.hidden else linear, inputs.shape[1:])), self.margin)
         clients = [Examples(inputs[share], truth[share]) for share in shares]
         seed = int(check_random_state(self.random_state).randint(2**31))
-        # In float64 from here on, so that a row's score does not depend on the rows beside it.
+        # The model is used in float64, so that the score of a row does not depend on the other rows of a batch.
         trace = run(algorithm, Task(self.problem_, clients), plan, seed, codec=codec)
         self.x_ = map_leaves(torch.Tensor.double, trace.last)
         scores = self._scores(inputs)
         calibration = LogisticRegression().fit(scores, positive)
-        self.slope_ = max(float(calibration.coef_[0, 0]), ENOUGH)
+        self.slope_ = max(float(calibration.coef_[0, 0]), LEAST_SLOPE)
         self.shift_ = float(calibration.intercept_[0])
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
-        """How much a row looks positive; above 0 it is called so."""
+        """Return the calibrated scores of rows; those above 0 are predicted to be positive."""
         check_is_fitted(self)
         rows = validate_data(self, X, dtype=np.float64, reset=False)
         return self.slope_ * self._scores(self._inputs(rows))[:, 0] + self.shift_
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
-        """Probabilities of the two classes."""
+        """Return the probabilities of the two classes for each row."""
         positive = expit(self.decision_function(X))
         return np.column_stack([1 - positive, positive])
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803
-        """The more probable class."""
+        """Return the more probable class of each row."""
         positive = (self.decision_function(X) > 0).astype(int)
         chosen: NDArray[Any] = self.classes_[positive]
         return chosen

@@ -15,6 +15,6 @@ CODECS: dict[str, type[Codec]] = {
     "every": Occasional,
     "inferred": Inferred,
 }
-"""Every codec by its name in `send_u`. A new one is a file and a row here."""
+"""Codecs by their names in the option `send_u`. To add one, write its module and a row here."""
 
 __all__ = ["CODECS", "BFloat16", "Full", "Inferred", "Int8", "Occasional"]

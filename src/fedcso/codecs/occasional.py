@@ -1,7 +1,7 @@
-"""u is averaged in every k-th round only; in between each client goes on with its own.
+"""Average u in every k-th round only; in between, each client continues with its own u.
 
-u goes up at the end of rounds k, 2k, … and down at the start of the rounds after them. A client remembers its u in
-between; one that missed a round is sent the server's, which is the last average.
+Clients send u at the end of rounds k, 2k, …, and the server sends the average at the start of the rounds that follow. A
+client remembers its u in between; one that missed a round is sent the last average.
 """
 
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from fedcso.core.tree import Tree, without
 
 @dataclass(frozen=True)
 class Occasional(Codec):
-    """u every k-th time, all else always."""
+    """u is sent in every k-th round, everything else in every round."""
 
     every: int
-    """k."""
+    """k, the number of rounds from one average of u to the next."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"x", "u"})
     durable: ClassVar[bool] = False
@@ -26,7 +26,7 @@ class Occasional(Codec):
         require_count("send_u: every", self.every)
 
     def broadcast(self, shared: dict[str, Tree], memory: Memory, round: Round) -> Broadcast:
-        """Return u for all when it is new, and otherwise for clients that have none of their own."""
+        """Return messages with u if it is new, and otherwise only for clients that do not remember theirs."""
         is_new = round.number % self.every == 0
         return Broadcast(shared, shared if is_new else without(shared, "u"), {})
 
@@ -39,11 +39,11 @@ class Occasional(Codec):
         return message | {"u": memory["u"]}, {}
 
     def reply(self, shared: dict[str, Tree], memory: Memory, round: Round) -> tuple[Message, Memory]:
-        """Send u if it is its turn; otherwise remember it."""
+        """Return a message with u at the end of every k-th round; otherwise remember u."""
         if (round.number + 1) % self.every == 0:
             return shared, {}
         return without(shared, "u"), {"u": shared["u"]}
 
     def combine(self, messages: Messages, before: dict[str, Tree], round: Round) -> dict[str, Tree]:
-        """Return the mean, with the last average of u where no new one was sent."""
+        """Return the means, with the last average of u if no new one was sent."""
         return before | super().combine(messages, before, round)

@@ -35,7 +35,7 @@ class Rounded(Codec, ABC):
 
     def broadcast(self, shared: dict[str, Tree], memory: Memory, round: Round) -> Broadcast:
         """Return one message for all clients, with u + e rounded."""
-        message, memory = self._rounded(shared, memory or _no_error(shared))
+        message, memory = self._round_u(shared, memory or _no_error(shared))
         return Broadcast(message, message, memory)
 
     def receive(self, message: Message, memory: Memory | None, round: Round) -> tuple[dict[str, Tree], Memory]:
@@ -45,14 +45,14 @@ class Rounded(Codec, ABC):
 
     def reply(self, shared: dict[str, Tree], memory: Memory, round: Round) -> tuple[Message, Memory]:
         """Return a message with u + e rounded, and the new error."""
-        return self._rounded(shared, memory)
+        return self._round_u(shared, memory)
 
     def read(self, message: Message) -> dict[str, Tree]:
         """Decode u to the dtype of x."""
         u = map_leaves(lambda like, compressed: self.expand(compressed, like.dtype), message["x"], message["u"])
         return dict(message) | {"u": u}
 
-    def _rounded(self, shared: dict[str, Tree], memory: Memory) -> tuple[Message, Memory]:
+    def _round_u(self, shared: dict[str, Tree], memory: Memory) -> tuple[Message, Memory]:
         """Return a message with u + e rounded, and the new error."""
         whole = add_scaled(shared["u"], memory["error"], 1.0)
         message = shared | {"u": map_leaves(self.compress, whole)}

@@ -14,6 +14,7 @@ COMMANDS = (
     "resume",
     "report",
     "compare",
+    "decide",
     "sweep",
     "reproduce",
     "theory",

@@ -130,8 +130,8 @@ def _splits(data: str, seed: int) -> tuple[torch.Tensor, torch.Tensor, dict[str,
     """Inputs, labels, and which examples train, validate and test; pictures keep the test set they came with."""
     if data in DATASETS:
         examples = load(data)
-        parts = train_validation_test(len(examples.labels), seed)
-        return *examples, dict(zip(("train", "validation", "test"), parts, strict=True))
+        split = train_validation_test(len(examples.labels), seed)
+        return *examples, dict(zip(("train", "validation", "test"), split, strict=True))
     train, test = load_images(data)
     number = len(train.labels)
     order = torch.randperm(number, generator=torch.Generator().manual_seed(seed))
