@@ -1,4 +1,4 @@
-"""Few-shot learning in miniature: a handful of characters in place of the embedded ones, and options for them."""
+"""A few small characters in place of the embedded ones, and options of few-shot learning for them."""
 
 import pytest
 import torch
@@ -16,7 +16,7 @@ OPTIONS = {
     "validation_tasks": 2,
     "client_tasks": 2,
 }
-"""Of `maml` and `pretraining`."""
+"""Options of `maml` and `pretraining`."""
 ON_THE_COMMAND_LINE = [
     *(word for name, value in OPTIONS.items() for word in (f"--{name}", str(value))),
     *("--rounds", "2", "--local_steps", "1", "--evaluate_every", "2", "--seeds", "1"),
@@ -24,7 +24,7 @@ ON_THE_COMMAND_LINE = [
 
 
 def few_characters(classes: tuple[int, int, int] = (8, 4, 5)) -> Characters:
-    """Random patterns, of which every drawing has some pixels wrong."""
+    """Return drawings of random patterns, each with some pixels flipped."""
     rng = torch.Generator().manual_seed(0)
 
     def drawings(number: int) -> torch.Tensor:
@@ -37,7 +37,7 @@ def few_characters(classes: tuple[int, int, int] = (8, 4, 5)) -> Characters:
 
 
 def instead_of_glyphs(monkeypatch: pytest.MonkeyPatch) -> Characters:
-    """All that asks for the embedded characters gets these few."""
+    """Replace the embedded characters by these few."""
     few = few_characters()
     monkeypatch.setitem(datasets.CHARACTERS, "glyphs", lambda: few)
     return few

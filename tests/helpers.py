@@ -1,4 +1,4 @@
-"""What several test files need: the table of algorithms, small problems, engines, and comparisons."""
+"""Shared by several test modules: settings of every algorithm, small problems, engines, and comparisons."""
 
 import math
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ VALUES = {
     "proximity": 0.3,
     "stage_steps": 5,
 }
-"""Hyper-parameters that suit short runs of small problems; others are left at their defaults."""
+"""Hyper-parameters for short runs of small problems; others keep their defaults."""
 
 
 def setting_of(kind: type[Algorithm]) -> Algorithm:
@@ -52,16 +52,16 @@ def setting_of(kind: type[Algorithm]) -> Algorithm:
 
 
 SETTINGS: dict[str, Algorithm] = {name: setting_of(kind) for name, kind in ALGORITHMS.items()}
-"""A setting of every method in `fedcso.algorithms`: its row there gives a new one the whole contract suite."""
+"""A setting of every method in `fedcso.algorithms`: a new row there is enough to run the whole contract suite."""
 
 
 def runs_on_one_machine_only(algorithm: Algorithm) -> bool:
-    """True if the method refuses several clients with local steps."""
+    """Return whether the method refuses several clients with local steps."""
     try:
         algorithm.check(Plan(local_steps=2), FINITE["few_points"].problem, FINITE["few_points"].clients)
     except InvalidValue:
         return True
-    except FedcsoError:  # of the problem
+    except FedcsoError:  # it refuses the problem
         return False
     return False
 
@@ -70,11 +70,11 @@ def runs_on_one_machine_only(algorithm: Algorithm) -> bool:
 
 
 Case = Task
-"""A problem with data for its clients, and something to evaluate on."""
+"""A problem with data for its clients, and data to evaluate on."""
 
 
 def cases_for(algorithm: Algorithm) -> dict[str, Case]:
-    """All problems that a method does not refuse."""
+    """Return all problems that a method accepts."""
     return {name: case for name, case in (CASES | FINITE | SADDLES).items() if _accepted(algorithm, case)}
 
 
@@ -88,12 +88,12 @@ def _accepted(algorithm: Algorithm, case: Case) -> bool:
 
 
 def engines_for(algorithm: Algorithm, codec: Codec = full) -> list[str]:
-    """The engines that can play a method whose messages are written by a codec."""
+    """Return the engines that can run a method with a codec."""
     return [engine for engine in ENGINES if (algorithm.stacks and codec.stacks) or not runs_grids(engine)]
 
 
 def for_method(algorithm: Algorithm, case: Case, plan: Plan) -> tuple[Case, Plan]:
-    """The case and plan themselves, or their single-machine relatives where the method wants those."""
+    """Return the case and plan, reduced to a single machine if the method requires that."""
     if not runs_on_one_machine_only(algorithm):
         return case, plan
     return replace(case, clients=case.clients[:1]), replace(plan, local_steps=1, participation=1.0)
@@ -101,7 +101,7 @@ def for_method(algorithm: Algorithm, case: Case, plan: Plan) -> tuple[Case, Plan
 
 @dataclass(frozen=True)
 class InBall(NestedQuadratic):
-    """The nested quadratic on a ball that excludes its optimum, written without regard to extra axes."""
+    """The nested quadratic on a ball that excludes its optimum, without support for leading axes."""
 
     radius: float = 0.5
     broadcasts = False
@@ -111,7 +111,7 @@ class InBall(NestedQuadratic):
 
 
 class Numbered(NamedTuple):
-    """A ξ that knows which of its client's it is."""
+    """ξ together with its index among the client's."""
 
     number: torch.Tensor
     point: torch.Tensor
@@ -119,7 +119,7 @@ class Numbered(NamedTuple):
 
 @dataclass(frozen=True)
 class FewPoints(NestedQuadratic):
-    """The nested quadratic with finitely many ξ: a client's data are its points, drawn again and again."""
+    """The nested quadratic with finitely many ξ: a client's data are its points, drawn with replacement."""
 
     exact = None
 
@@ -174,7 +174,7 @@ def in_ball(clients: int = 4) -> Case:
 
 
 def classification(sizes: tuple[int, ...] = (3, 7, 12, 5), features: int = 4, classes: int = 3) -> Case:
-    """Random labelled points, of which every client has a number of its own, and a linear model."""
+    """Return random labelled points, in different numbers for each client, and a linear model."""
     rng = torch.Generator().manual_seed(0)
 
     def examples(number: int) -> Examples:
@@ -195,7 +195,7 @@ CASES: dict[str, Case] = {
 
 
 def rare_positives(kind: type[Problem], *options: Any) -> Case:
-    """Random points with a few positives, scored by a linear model; one client's are all of one kind."""
+    """Return random points with a few positives and a linear model; one client has positives only."""
     rng = torch.Generator().manual_seed(1)
 
     def examples(number: int, positives: int) -> Examples:
@@ -219,10 +219,10 @@ SADDLES: dict[str, Case] = {"auroc": rare_positives(AUROC, 0.3)}
 
 @dataclass(frozen=True)
 class Clock(Problem):
-    """x counts the steps, and a client breaks when it reads the time that is its data.
+    """x counts the steps, and a client breaks at the step that is its data.
 
     f(y) = −y for every client, so that with learning rate 1 and x_0 = 0 the iterate of step t is t.
-    From its time on, a client's loss is NaN, or its gradient infinite while its loss is not.
+    From its step on, a client's loss is NaN, or its gradient is infinite while its loss is finite.
     """
 
     breaks: str = "loss"
@@ -245,7 +245,7 @@ class Clock(Problem):
         if self.breaks == "loss":
             return torch.where(late, math.nan, -y)
         factor = 1e200 * late.double()
-        # Its value is 0; its derivative is the factor's square, which overflows.
+        # The value is 0; the derivative is the square of the factor, which overflows.
         return -y + (y - y.detach()) * factor * factor
 
 
@@ -262,7 +262,7 @@ NEVER = math.inf
 
 @dataclass(frozen=True)
 class Unreliable(FewPoints):
-    """The nested quadratic of few points, some of which are read as NaN, now at this client, now at that."""
+    """The nested quadratic of few points, some of which are NaN, at random clients and steps."""
 
     rate: float = 0.05
 
@@ -277,43 +277,43 @@ class Unreliable(FewPoints):
 ENGINES = tuple(
     name for name, engine in engines.ENGINES.items() if not engine.over_ranks and name not in ("simulation", "compiled")
 )
-"""Every engine of one process, but the one that chooses among the others and the one that takes long to compile: a new
-one is tested through its row in `fedcso.engines`."""
+"""Every engine of one process, except `simulation`, which chooses among the others, and `compiled`, which takes long to
+compile. A new engine is tested through its row in `fedcso.engines`."""
 
 
 def runs_grids(engine: str) -> bool:
-    """True if an engine plays several settings together, which it can't do with every method."""
+    """Return whether an engine runs several settings together, which it can't do with every method."""
     return engines.ENGINES[engine].runs_grids(Job(SETTINGS["FCSG"], CASES["nested_quadratic"], Plan()))
 
 
-def play(engine: str, algorithm: Algorithm, case: Case, plan: Plan, seed: int = 0, **options: Any) -> Trace:
-    """Run by an engine's name."""
+def run_on(engine: str, algorithm: Algorithm, case: Case, plan: Plan, seed: int = 0, **options: Any) -> Trace:
+    """Run a method on an engine, given by name."""
     how = threads.engine(options.pop("workers")) if "workers" in options else engine
     return run(algorithm, case, plan, seed, engine=how, **options)
 
 
 @Estimator
 def differentiated(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
-    """The plain estimator under another name, for which no closed form is used."""
+    """Return the losses of the plain estimator; as another estimator it uses no closed form."""
     return plain(problem, x, batch)
 
 
 # ----------------------------------------------------------------------------------- comparisons
 
 TOLERANCE = 1e-12
-"""Between float64 results that differ in the order of additions only."""
+"""For float64 results that differ in the order of additions only."""
 
 CLEARLY = 1e-3
-"""What counts as a difference, for the controls."""
+"""The least difference that counts as one, for control experiments."""
 
 
 def gap(a: Tree, b: Tree) -> float:
-    """The largest difference between corresponding entries of two trees."""
+    """Return the largest difference between corresponding entries of two trees."""
     return max(float((p - q).abs().max()) for p, q in zip(leaves(a), leaves(b), strict=True))
 
 
 def assert_close(actual: Tree, expected: Tree, tolerance: float = TOLERANCE) -> None:
-    """Trees of the same structure whose entries agree, absolutely or relatively."""
+    """Assert that two trees have the same structure and that their entries agree, absolutely or relatively."""
     for (name, p), (other_name, q) in zip(named_leaves(actual), named_leaves(expected), strict=True):
         assert name == other_name
         torch.testing.assert_close(p, q, rtol=tolerance, atol=tolerance, msg=lambda text, n=name: f"{n}: {text}")
@@ -322,7 +322,7 @@ def assert_close(actual: Tree, expected: Tree, tolerance: float = TOLERANCE) -> 
 def assert_rows_close(
     actual: Sequence[dict[str, float]], expected: Sequence[dict[str, float]], tolerance: float = TOLERANCE
 ) -> None:
-    """The same evaluations, but for the time they took."""
+    """Assert that two runs recorded the same evaluations, except for the time they took."""
     assert [list(row) for row in actual] == [list(row) for row in expected]
     for row, other in zip(actual, expected, strict=True):
         for name in row.keys() - {"seconds"}:
@@ -332,11 +332,11 @@ def assert_rows_close(
 
 
 def assert_same_run(actual: Trace, expected: Trace, tolerance: float = TOLERANCE) -> None:
-    """Two traces tell the same story."""
+    """Assert that two traces agree in everything but time."""
     assert_close(actual.last, expected.last, tolerance)
     assert_close(actual.shared, expected.shared, tolerance)
     assert_close(actual.best, expected.best, tolerance)
-    if expected.output is None:  # it was not met
+    if expected.output is None:  # its step was not reached
         assert actual.output is None
     else:
         assert_close(actual.output, expected.output, tolerance)
@@ -348,7 +348,7 @@ def assert_same_run(actual: Trace, expected: Trace, tolerance: float = TOLERANCE
 
 
 def finite_difference(value: Any, x: torch.Tensor, step: float = 1e-5) -> torch.Tensor:
-    """Central differences of a function of one vector; their error is of order step²."""
+    """Return the gradient of a function of one vector by central differences, with an error of order step²."""
     columns = []
     for direction in torch.eye(len(x), dtype=x.dtype) * step:
         columns.append((value(x + direction) - value(x - direction)) / (2 * step))
@@ -356,5 +356,5 @@ def finite_difference(value: Any, x: torch.Tensor, step: float = 1e-5) -> torch.
 
 
 def standard_error(draws: torch.Tensor) -> torch.Tensor:
-    """Of the mean over the first axis."""
+    """Return the standard error of the mean over the first axis."""
     return draws.std(0) / math.sqrt(len(draws))

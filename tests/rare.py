@@ -1,4 +1,4 @@
-"""Small data with rare positives, linear scores, and the objectives on them written out by hand, sum by sum."""
+"""Small data with rare positives, linear scores, and gradients of the objectives written out as explicit sums."""
 
 from collections.abc import Sequence
 
@@ -17,11 +17,11 @@ Tensor = torch.Tensor
 
 FEATURES = 3
 COUNTS = ((9, 3), (12, 2), (7, 4), (10, 1))
-"""Examples and positives of each site."""
+"""The numbers of examples and of positives of each site."""
 
 
 def labelled(number: int, positives: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Examples:
-    """Points of which the positives are shifted a little, in no order."""
+    """Return random points in random order, the positives shifted a little."""
     rng = torch.Generator().manual_seed(seed)
     labels = (torch.randperm(number, generator=rng) < positives).long()
     inputs = torch.randn(number, FEATURES, generator=rng, dtype=torch.float64) + 0.7 * labels.unsqueeze(1)
@@ -37,7 +37,7 @@ def linear() -> nn.Module:
 
 
 def identity() -> Scores:
-    """An example of one number has this number for its score, given `ITSELF`."""
+    """Return scores that, with the weights `ITSELF`, equal the examples' only feature."""
     return Scores(nn.Linear(1, 1, bias=False, dtype=torch.float64))
 
 
@@ -45,7 +45,7 @@ ITSELF = {"weight": torch.ones(1, 1, dtype=torch.float64)}
 
 
 def scored(scores: Sequence[float], labels: Sequence[int]) -> Examples:
-    """Examples with these scores."""
+    """Return examples with these scores."""
     return Examples(torch.tensor(scores, dtype=torch.float64).unsqueeze(1), torch.tensor(labels, dtype=torch.int64))
 
 
@@ -63,7 +63,7 @@ def auroc_case(*counts: tuple[int, int], rate: float = 0.3) -> Case:
 
 
 def as_vector(x: Tree) -> Tensor:
-    """(weights, bias)."""
+    """Return (weights, bias)."""
     return torch.cat([x["weight"].flatten(), x["bias"]])
 
 
@@ -72,7 +72,7 @@ def as_model(vector: Tensor) -> Tree:
 
 
 def h(x: Tensor, z: Tensor, sigmoid: bool = True) -> tuple[Tensor, Tensor]:
-    """An example's score and its gradient in x."""
+    """Return an example's score and its gradient in x."""
     with_one = torch.cat([z, torch.ones(1, dtype=z.dtype)])
     logit = (x * with_one).sum()
     if not sigmoid:
@@ -85,7 +85,7 @@ def h(x: Tensor, z: Tensor, sigmoid: bool = True) -> tuple[Tensor, Tensor]:
 
 
 def ghat(problem: AUPRC, x: Tensor, positive: Tensor, others: Examples) -> tuple[Tensor, Tensor]:
-    """ĝ of one positive and its Jacobian (2, d), of sums over its inner samples one by one."""
+    """Return ĝ of one positive and its Jacobian (2, d), summed over its inner samples one by one."""
     s, own = problem.margin, problem.itself
     score, slope = h(x, positive, problem.sigmoid)
     value, jacobian = [own * s**2, own * s**2], [torch.zeros_like(x), torch.zeros_like(x)]
@@ -100,17 +100,17 @@ def ghat(problem: AUPRC, x: Tensor, positive: Tensor, others: Examples) -> tuple
 
 
 def f_gradient(y: Tensor) -> Tensor:
-    """Of f(y) = −y₁/y₂."""
+    """Return the gradient of f(y) = −y₁/y₂."""
     return torch.stack([-1 / y[1], y[0] / y[1] ** 2])
 
 
 def inner_of(batch: Batch, place: int) -> Examples:
-    """The inner samples of one of a batch's positives."""
+    """Return the inner samples of one of a batch's positives."""
     return Examples(*(leaf[place if len(leaf) > 1 else 0] for leaf in batch.eta))
 
 
 def auprc_gradient(problem: AUPRC, x: Tensor, batch: Batch) -> Tensor:
-    """∇F̂, the mean over the batch's positives."""
+    """Return ∇F̂, the mean over the batch's positives."""
     total = torch.zeros_like(x)
     for place, positive in enumerate(batch.xi.inputs):
         value, jacobian = ghat(problem, x, positive, inner_of(batch, place))
@@ -122,7 +122,7 @@ def auprc_gradient(problem: AUPRC, x: Tensor, batch: Batch) -> Tensor:
 
 
 def auroc_gradient(p: float, v: Tensor, a: Tensor, b: Tensor, y: Tensor, examples: Examples) -> tuple[Tensor, ...]:
-    """∂_w, ∂_a, ∂_b and ∂_y of the min-max objective, means over examples."""
+    """Return ∂_w, ∂_a, ∂_b and ∂_y of the min-max objective, averaged over examples."""
     w_part, a_part, b_part, y_part = torch.zeros_like(v), 0.0, 0.0, 0.0
     for z, label in zip(*examples, strict=True):
         score, slope = h(v, z)

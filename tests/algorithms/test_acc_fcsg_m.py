@@ -4,7 +4,7 @@ from fedcso.algorithms import AccFCSGM
 from fedcso.core.plan import Plan
 from fedcso.engines.job import Job
 from tests import transcription as literal
-from tests.helpers import CLEARLY, assert_close, gap, nested_quadratic, play
+from tests.helpers import CLEARLY, assert_close, gap, nested_quadratic, run_on
 
 ALPHA, BETA = 0.1, 0.3
 
@@ -31,6 +31,6 @@ def test_a_client_that_missed_a_round_takes_a_step_of_fcsg_m():
             x = x - ALPHA * u
         return x
 
-    last = play("reference", job.algorithm, case, plan).last
+    last = run_on("reference", job.algorithm, case, plan).last
     assert_close(last, at_work(keeps_its_previous_iterate=False))
     assert gap(last, at_work(keeps_its_previous_iterate=True)) > CLEARLY

@@ -13,7 +13,7 @@ from fedcso.engines import run_grid
 from fedcso.engines.job import Job
 from tests import transcription as literal
 from tests.command_line import BAD_INPUT, call, folders
-from tests.helpers import CASES, CLEARLY, ENGINES, assert_close, assert_same_run, gap, play
+from tests.helpers import CASES, CLEARLY, ENGINES, assert_close, assert_same_run, gap, run_on
 from tests.rare import as_model, as_vector, auprc_case, auroc_case, auroc_gradient
 
 RATE, PROXIMITY = 0.4, 0.7
@@ -69,11 +69,11 @@ def test_it_is_its_description_line_by_line(stage_steps):
     """Stages that begin with a round (4), in the midst of one (3), at every step, and never."""
     expected = coda(CASE, PLAN, stage_steps)
     for engine, tolerance in {"reference": 1e-12, "stacked": 1e-12, "threads": 1e-12}.items():
-        assert_close(play(engine, CODA(RATE, PROXIMITY, stage_steps), CASE, PLAN).last, expected, tolerance)
+        assert_close(run_on(engine, CODA(RATE, PROXIMITY, stage_steps), CASE, PLAN).last, expected, tolerance)
 
 
 def test_anchors_and_stages_make_a_difference():
-    last = play("reference", CODA(RATE, PROXIMITY, 4), CASE, PLAN).last
+    last = run_on("reference", CODA(RATE, PROXIMITY, 4), CASE, PLAN).last
     assert gap(last, coda(CASE, PLAN, 4, proximity=1e-9)) > CLEARLY
     assert gap(last, coda(CASE, PLAN, 1000)) > CLEARLY
     assert gap(last, coda(CASE, PLAN, 5)) > CLEARLY
@@ -84,7 +84,7 @@ def test_who_missed_the_beginning_of_a_stage_is_held_by_what_it_received_in_it()
     plan, algorithm, seed = Plan(rounds=8, local_steps=2, outer_batch=4, participation=1), CODA(RATE, PROXIMITY, 8), 1
     present = [Job(algorithm, CASE, plan, seed).participants(r)[0] for r in range(8)]
     assert set(present[:4]) & set(present[5:]) - {present[4]}  # was there in the first, and came late to the second
-    assert_close(play("reference", algorithm, CASE, plan, seed).last, coda(CASE, plan, 8, seed=seed))
+    assert_close(run_on("reference", algorithm, CASE, plan, seed).last, coda(CASE, plan, 8, seed=seed))
 
 
 # ---------------------------------------------------------------------------------------- reductions
@@ -93,11 +93,11 @@ def test_who_missed_the_beginning_of_a_stage_is_held_by_what_it_received_in_it()
 @every_engine
 def test_without_anchor_and_stages_it_is_fedavg(engine):
     plan = replace(PLAN, participation=2)
-    expected = play(engine, FedAvg(RATE), CASE, plan).last
+    expected = run_on(engine, FedAvg(RATE), CASE, plan).last
     free = CODA(RATE, proximity=1e-14, stage_steps=plan.total_steps + 1)
-    assert_close(play(engine, free, CASE, plan).last, expected, tolerance=1e-9)
-    assert gap(play(engine, replace(free, proximity=1.0), CASE, plan).last, expected) > CLEARLY
-    assert gap(play(engine, replace(free, stage_steps=5), CASE, plan).last, expected) > CLEARLY
+    assert_close(run_on(engine, free, CASE, plan).last, expected, tolerance=1e-9)
+    assert gap(run_on(engine, replace(free, proximity=1.0), CASE, plan).last, expected) > CLEARLY
+    assert gap(run_on(engine, replace(free, stage_steps=5), CASE, plan).last, expected) > CLEARLY
 
 
 def test_the_dual_ascends_while_the_rest_descends():
@@ -112,7 +112,7 @@ def test_the_dual_ascends_while_the_rest_descends():
         *torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64),
         batch.xi,
     )
-    x = play("reference", job.algorithm, case, plan).last
+    x = run_on("reference", job.algorithm, case, plan).last
     assert_close(x["dual"], 0.1 * y)
     assert_close((x["primal"]["a"], x["primal"]["b"]), (0.5 - 0.1 * a, 0.5 - 0.1 * b))
     assert_close(as_vector(x["primal"]["w"]), as_vector(start["primal"]["w"]) - 0.1 * w)
@@ -127,28 +127,28 @@ def test_the_dual_ascends_while_the_rest_descends():
 def test_an_interrupted_run_goes_on_to_the_last_bit(engine):
     plan, snapshots = replace(PLAN, participation=2), []
     algorithm = CODA(RATE, PROXIMITY, 3)
-    whole = play(engine, algorithm, CASE, plan, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
+    whole = run_on(engine, algorithm, CASE, plan, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
     for middle in snapshots[:-1]:
-        assert_same_run(play(engine, algorithm, CASE, plan, start=middle), whole, tolerance=0.0)
+        assert_same_run(run_on(engine, algorithm, CASE, plan, start=middle), whole, tolerance=0.0)
 
 
 @pytest.mark.parametrize("participation", [1, 2, 0.5])
 def test_engines_agree_and_stay_finite_whoever_takes_part(participation):
     plan, algorithm = replace(PLAN, participation=participation), CODA(RATE, PROXIMITY, 3)
-    expected = play("reference", algorithm, CASE, plan)
+    expected = run_on("reference", algorithm, CASE, plan)
     assert is_finite(expected.shared)
     assert all(row["average_precision"] == row["average_precision"] for row in expected.rows)
-    assert_same_run(play("threads", algorithm, CASE, plan, workers=2), expected, tolerance=0.0)
-    assert_same_run(play("stacked", algorithm, CASE, plan), expected, tolerance=1e-10)
+    assert_same_run(run_on("threads", algorithm, CASE, plan, workers=2), expected, tolerance=0.0)
+    assert_same_run(run_on("stacked", algorithm, CASE, plan), expected, tolerance=1e-10)
 
 
 def test_engines_agree_on_shortened_gradients():
     """The model has leaves that are single numbers."""
     plan, algorithm = replace(PLAN, clip=0.1), CODA(RATE, PROXIMITY, 3)
-    expected = play("reference", algorithm, CASE, plan)
-    assert_same_run(play("threads", algorithm, CASE, plan, workers=2), expected, tolerance=0.0)
-    assert_same_run(play("stacked", algorithm, CASE, plan), expected, tolerance=1e-10)
-    assert gap(expected.last, play("reference", algorithm, CASE, PLAN).last) > CLEARLY
+    expected = run_on("reference", algorithm, CASE, plan)
+    assert_same_run(run_on("threads", algorithm, CASE, plan, workers=2), expected, tolerance=0.0)
+    assert_same_run(run_on("stacked", algorithm, CASE, plan), expected, tolerance=1e-10)
+    assert gap(expected.last, run_on("reference", algorithm, CASE, PLAN).last) > CLEARLY
 
 
 def test_a_grid_is_its_settings_run_one_by_one():
@@ -156,13 +156,13 @@ def test_a_grid_is_its_settings_run_one_by_one():
     grid = run_grid(settings, CASE, PLAN, [0, 5])
     for setting, traces in zip(settings, grid, strict=True):
         for seed, trace in zip([0, 5], traces, strict=True):
-            assert_same_run(trace, play("reference", setting, CASE, PLAN, seed), tolerance=1e-10)
+            assert_same_run(trace, run_on("reference", setting, CASE, PLAN, seed), tolerance=1e-10)
     assert gap(grid[0][0].last, grid[1][0].last) > CLEARLY
     assert gap(grid[0][0].last, grid[2][0].last) > CLEARLY
 
 
 def test_only_x_travels_and_the_anchor_stays():
-    trace = play("reference", CODA(), CASE, PLAN)
+    trace = run_on("reference", CODA(), CASE, PLAN)
     assert trace.shared.keys() == {"x"}
     each_way = nbytes(START) * len(CASE.clients) * PLAN.rounds
     assert (trace.costs.bytes_up, trace.costs.bytes_down) == (each_way, each_way)
@@ -174,13 +174,13 @@ def test_its_numbers_may_be_schedules(field):
     constant = replace(
         CODA(RATE, PROXIMITY, 3), **{field: lambda t: {"learning_rate": RATE, "proximity": PROXIMITY}[field]}
     )
-    expected = play("reference", CODA(RATE, PROXIMITY, 3), CASE, PLAN).last
-    assert_close(play("reference", constant, CASE, PLAN).last, expected)
+    expected = run_on("reference", CODA(RATE, PROXIMITY, 3), CASE, PLAN).last
+    assert_close(run_on("reference", constant, CASE, PLAN).last, expected)
 
 
 def test_a_site_without_positives_trains_too():
     """Its negatives are part of the objective."""
-    trace = play("reference", CODA(), auroc_case((9, 3), (6, 0)), PLAN)
+    trace = run_on("reference", CODA(), auroc_case((9, 3), (6, 0)), PLAN)
     assert trace.participation == [5, 5]
     assert is_finite(trace.last)
 
@@ -199,7 +199,7 @@ def test_a_problem_without_a_dual_is_refused_by_name(name):
 
 def test_average_precision_is_no_min_max_problem():
     with pytest.raises(FedcsoError, match="AUPRC is none"):
-        play("reference", CODA(), auprc_case(), PLAN)
+        run_on("reference", CODA(), auprc_case(), PLAN)
 
 
 @pytest.mark.parametrize("problem", ["auprc", "cross_entropy", "nested_quadratic"])

@@ -32,7 +32,7 @@ from tests.helpers import (
     engines_for,
     for_method,
     gap,
-    play,
+    run_on,
     runs_on_one_machine_only,
 )
 
@@ -76,12 +76,12 @@ every_plan = pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 
 def assert_engines_agree(algorithm, case, plan, **options):
     """All that can play the method play as the plain loop does; returns how that is."""
-    expected = play("reference", algorithm, case, plan, **options)
+    expected = run_on("reference", algorithm, case, plan, **options)
     assert is_finite(expected.shared)
     for engine in engines_for(algorithm):
         if engine not in ("reference", "threads"):
-            assert_same_run(play(engine, algorithm, case, plan, **options), expected)
-    assert_same_run(play("threads", algorithm, case, plan, workers=2, **options), expected, tolerance=0.0)
+            assert_same_run(run_on(engine, algorithm, case, plan, **options), expected)
+    assert_same_run(run_on("threads", algorithm, case, plan, workers=2, **options), expected, tolerance=0.0)
     return expected
 
 
@@ -99,19 +99,19 @@ def test_an_interrupted_run_goes_on_to_the_last_bit(algorithm, case, engine):
     def keep(progress: Progress) -> None:
         snapshots.append(progress.snapshot())
 
-    whole = play(engine, algorithm, case, plan, callbacks=[keep])
+    whole = run_on(engine, algorithm, case, plan, callbacks=[keep])
     middle = snapshots[1]
     assert middle.done == 2 < plan.rounds
-    assert_same_run(play(engine, algorithm, case, plan, start=middle), whole, tolerance=0.0)
+    assert_same_run(run_on(engine, algorithm, case, plan, start=middle), whole, tolerance=0.0)
 
 
 @everywhere
 def test_a_run_is_its_seed(algorithm, case):
     case, plan = for_method(algorithm, case, PLANS["two_clients"])
     engine = "stacked" if algorithm.stacks else "reference"
-    once = play(engine, algorithm, case, plan, seed=1)
-    assert_same_run(play(engine, algorithm, case, plan, seed=1), once, tolerance=0.0)
-    assert gap(play(engine, algorithm, case, plan, seed=2).last, once.last) > CLEARLY
+    once = run_on(engine, algorithm, case, plan, seed=1)
+    assert_same_run(run_on(engine, algorithm, case, plan, seed=1), once, tolerance=0.0)
+    assert gap(run_on(engine, algorithm, case, plan, seed=2).last, once.last) > CLEARLY
 
 
 def smaller(algorithm, factor: float):
@@ -127,7 +127,7 @@ def test_a_grid_is_its_settings_run_one_by_one(algorithm, case):
     grid = run_grid(settings, case, plan, seeds)
     for setting, traces in zip(settings, grid, strict=True):
         for seed, trace in zip(seeds, traces, strict=True):
-            assert_same_run(trace, play("reference", setting, case, plan, seed))
+            assert_same_run(trace, run_on("reference", setting, case, plan, seed))
     assert gap(grid[0][0].last, grid[1][0].last) > CLEARLY
     assert gap(grid[0][0].last, grid[0][1].last) > CLEARLY
 
@@ -153,19 +153,21 @@ def test_engines_agree_with_every_estimator_and_on_what_it_costs(algorithm, esti
     found = assert_engines_agree(algorithm, case, plan, estimator=estimator)
     grid = run_grid([algorithm, smaller(algorithm, 0.5)], case, plan, [0, 5], estimator=estimator)
     assert grid[0][0].costs == found.costs
-    assert_same_run(grid[1][1], play("reference", smaller(algorithm, 0.5), case, plan, 5, estimator=estimator))
+    assert_same_run(grid[1][1], run_on("reference", smaller(algorithm, 0.5), case, plan, 5, estimator=estimator))
 
 
 @pytest.mark.parametrize("name", [name for name, one in SETTINGS.items() if one.tracks])
 def test_a_method_that_tracks_the_inner_value_takes_no_other_estimator(name):
     with pytest.raises(FedcsoError, match="tracks the inner value"):
-        play("reference", SETTINGS[name], FINITE["few_points"], PLANS["everyone"], estimator=ESTIMATORS["mean_outside"])
+        run_on(
+            "reference", SETTINGS[name], FINITE["few_points"], PLANS["everyone"], estimator=ESTIMATORS["mean_outside"]
+        )
 
 
 @pytest.mark.parametrize("name", [name for name, one in SETTINGS.items() if not one.tracks])
 def test_every_other_method_uses_the_estimator_that_it_is_given(name):
     case, plan = for_method(SETTINGS[name], next(iter(cases_for(SETTINGS[name]).values())), PLANS["everyone"])
-    runs = [play("reference", SETTINGS[name], case, plan, estimator=one) for one in (plain, halved)]
+    runs = [run_on("reference", SETTINGS[name], case, plan, estimator=one) for one in (plain, halved)]
     assert gap(runs[0].last, runs[1].last) > CLEARLY
 
 

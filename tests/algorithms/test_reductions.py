@@ -16,7 +16,7 @@ from tests.helpers import (
     gap,
     invariant_logistic,
     nested_quadratic,
-    play,
+    run_on,
 )
 
 ALPHA = 0.1
@@ -30,7 +30,7 @@ on_nested = pytest.mark.parametrize("case", NESTED.values(), ids=NESTED)
 
 def last(algorithm, case, plan=PLAN):
     """Where a run ends."""
-    return play("reference", algorithm, case, plan).last
+    return run_on("reference", algorithm, case, plan).last
 
 
 @on_nested

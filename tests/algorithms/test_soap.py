@@ -10,7 +10,7 @@ from fedcso.core.tree import nbytes
 from fedcso.engines import simulation, threads
 from fedcso.engines.job import Job
 from tests import transcription as literal
-from tests.helpers import CASES, CLEARLY, assert_close, assert_same_run, gap, play
+from tests.helpers import CASES, CLEARLY, assert_close, assert_same_run, gap, run_on
 from tests.rare import as_model, as_vector, auprc_case, f_gradient, ghat, inner_of
 
 ALPHA, GAMMA = 0.5, 0.4
@@ -51,7 +51,7 @@ def soap(case, plan, alpha=ALPHA, gamma=GAMMA):
 @pytest.mark.parametrize("plan", [PLAN, SOME], ids=["everyone", "two"])
 def test_it_is_its_description_line_by_line(case, plan):
     states = []
-    trace = play(
+    trace = run_on(
         "reference",
         SOAP(ALPHA, GAMMA),
         case,
@@ -67,26 +67,26 @@ def test_it_is_its_description_line_by_line(case, plan):
 
 
 def test_tracking_makes_a_difference():
-    last = play("reference", SOAP(ALPHA, GAMMA), CASE, PLAN).last
+    last = run_on("reference", SOAP(ALPHA, GAMMA), CASE, PLAN).last
     assert gap(last, soap(CASE, PLAN, gamma=0.9)[0]) > CLEARLY
 
 
 def test_it_is_sox_without_momentum():
     plan = SOME
-    soap_run, sox_run = (play("reference", a, CASE, plan) for a in (SOAP(ALPHA, GAMMA), SOX(ALPHA, GAMMA, 1.0)))
+    soap_run, sox_run = (run_on("reference", a, CASE, plan) for a in (SOAP(ALPHA, GAMMA), SOX(ALPHA, GAMMA, 1.0)))
     assert_close(soap_run.last, sox_run.last, tolerance=0.0)
     assert soap_run.column("train_loss")[1:] == sox_run.column("train_loss")[1:]
-    assert gap(soap_run.last, play("reference", SOX(ALPHA, GAMMA, 0.5), CASE, plan).last) > CLEARLY
+    assert gap(soap_run.last, run_on("reference", SOX(ALPHA, GAMMA, 0.5), CASE, plan).last) > CLEARLY
 
 
 def test_with_nothing_of_the_past_it_is_fcsg():
-    expected = play("reference", FCSG(ALPHA), CASE, PLAN)
-    assert_close(play("reference", SOAP(ALPHA, 1.0), CASE, PLAN).last, expected.last)
-    assert gap(play("reference", SOAP(ALPHA, GAMMA), CASE, PLAN).last, expected.last) > CLEARLY
+    expected = run_on("reference", FCSG(ALPHA), CASE, PLAN)
+    assert_close(run_on("reference", SOAP(ALPHA, 1.0), CASE, PLAN).last, expected.last)
+    assert gap(run_on("reference", SOAP(ALPHA, GAMMA), CASE, PLAN).last, expected.last) > CLEARLY
 
 
 def test_only_x_travels():
-    trace, more = (play("reference", a, CASE, SOME) for a in (SOAP(), SOX()))
+    trace, more = (run_on("reference", a, CASE, SOME) for a in (SOAP(), SOX()))
     each_way = nbytes(trace.last) * 2 * SOME.rounds
     assert trace.shared.keys() == {"x"}
     assert (trace.costs.bytes_up, trace.costs.bytes_down) == (each_way, each_way)
@@ -95,8 +95,8 @@ def test_only_x_travels():
 
 def test_an_interrupted_run_goes_on_to_the_last_bit():
     snapshots = []
-    whole = play("threads", SOAP(ALPHA, GAMMA), CASE, SOME, callbacks=[lambda now: snapshots.append(now.snapshot())])
-    assert_same_run(play("threads", SOAP(ALPHA, GAMMA), CASE, SOME, start=snapshots[2]), whole, tolerance=0.0)
+    whole = run_on("threads", SOAP(ALPHA, GAMMA), CASE, SOME, callbacks=[lambda now: snapshots.append(now.snapshot())])
+    assert_same_run(run_on("threads", SOAP(ALPHA, GAMMA), CASE, SOME, start=snapshots[2]), whole, tolerance=0.0)
 
 
 def test_it_is_played_by_threads_because_tables_differ_in_size():

@@ -14,7 +14,7 @@ from fedcso.engines.job import Job
 from fedcso.estimators.plain import plain
 from tests.command_line import BAD_INPUT, call, folders, read_csv, run, without_drawing
 from tests.few_characters import ON_THE_COMMAND_LINE, instead_of_glyphs
-from tests.helpers import CASES, CLEARLY, Numbered, assert_close, few_points, gap, play
+from tests.helpers import CASES, CLEARLY, Numbered, assert_close, few_points, gap, run_on
 
 ALPHA, GAMMA, BETA = 0.1, 0.4, 0.3
 CASE = few_points(sizes=(4,))
@@ -86,7 +86,9 @@ def test_a_step_leaves_the_state_it_began_with_alone():
 def test_a_client_that_missed_a_round_has_kept_its_table():
     case, plan = few_points(), Plan(rounds=6, local_steps=1, outer_batch=2, inner_batch=2, participation=2)
     tables = []
-    play("reference", SOX(), case, plan, callbacks=[lambda progress: tables.append(progress.snapshot().state["local"])])
+    run_on(
+        "reference", SOX(), case, plan, callbacks=[lambda progress: tables.append(progress.snapshot().state["local"])]
+    )
     absent = 0
     for r in range(1, plan.rounds):
         for client in tables[r - 1].keys() - set(map(str, plan.participants(0, r, 4))):
@@ -96,7 +98,7 @@ def test_a_client_that_missed_a_round_has_kept_its_table():
 
 
 def test_the_table_does_not_travel():
-    shared = play("reference", SOX(), few_points(), Plan(rounds=1, local_steps=1)).shared
+    shared = run_on("reference", SOX(), few_points(), Plan(rounds=1, local_steps=1)).shared
     assert shared.keys() == {"x", "u"}
 
 
@@ -139,7 +141,7 @@ def test_it_is_played_by_threads_because_tables_differ_in_size():
 
 def test_it_can_not_be_stacked_and_says_so():
     with pytest.raises(FedcsoError, match="stacked"):
-        play("stacked", SOX(), CASE, Plan(rounds=1, local_steps=1))
+        run_on("stacked", SOX(), CASE, Plan(rounds=1, local_steps=1))
 
 
 # ----------------------------------------------------------------------------------- command line

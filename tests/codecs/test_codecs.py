@@ -31,7 +31,7 @@ from tests.helpers import (
     for_method,
     gap,
     nested_quadratic,
-    play,
+    run_on,
 )
 
 CASE = nested_quadratic(clients=4)
@@ -201,8 +201,8 @@ def test_what_is_rounded_already_is_not_rounded_again(codec):
 
 @pytest.mark.parametrize("codec", [BFloat16(), Int8()], ids=["bfloat16", "int8"])
 def test_rounding_moves_a_run_little(codec):
-    expected = play("reference", FCSGM, CASE, PLAN).last
-    assert 1e-9 < gap(play("reference", FCSGM, CASE, PLAN, codec=codec).last, expected) < 10 * CLEARLY
+    expected = run_on("reference", FCSGM, CASE, PLAN).last
+    assert 1e-9 < gap(run_on("reference", FCSGM, CASE, PLAN, codec=codec).last, expected) < 10 * CLEARLY
 
 
 # ------------------------------------------------------------------------------ engines apply it alike
@@ -210,10 +210,10 @@ def test_rounding_moves_a_run_little(codec):
 
 def assert_engines_agree(algorithm, case, plan, codec):
     """All that can play it play as the plain loop does; returns how that is."""
-    expected = play("reference", algorithm, case, plan, codec=codec)
-    assert_same_run(play("threads", algorithm, case, plan, codec=codec, workers=2), expected, tolerance=0.0)
+    expected = run_on("reference", algorithm, case, plan, codec=codec)
+    assert_same_run(run_on("threads", algorithm, case, plan, codec=codec, workers=2), expected, tolerance=0.0)
     if "stacked" in engines_for(algorithm, codec):
-        assert_same_run(play("stacked", algorithm, case, plan, codec=codec), expected)
+        assert_same_run(run_on("stacked", algorithm, case, plan, codec=codec), expected)
     return expected
 
 
@@ -224,7 +224,7 @@ def test_engines_agree(algorithm, codec, plan):
     case, plan = for_method(algorithm, next(iter(cases_for(algorithm).values())), plan)
     expected = assert_engines_agree(algorithm, case, plan, codec)
     if codec != full and len(case.clients) > 1:
-        assert gap(expected.last, play("reference", algorithm, case, plan).last) > 1e-9  # it is another method
+        assert gap(expected.last, run_on("reference", algorithm, case, plan).last) > 1e-9  # it is another method
 
 
 @every_codec
@@ -250,16 +250,16 @@ def test_going_on_changes_nothing(algorithm, codec):
     for engine in engines_for(algorithm, codec):
         snapshots = []
         options = {"codec": codec, "callbacks": [lambda p, kept=snapshots: kept.append(p.snapshot())]}
-        whole = play(engine, algorithm, case, FEW, **options)
+        whole = run_on(engine, algorithm, case, FEW, **options)
         for snapshot in snapshots[:-1]:
-            assert_same_run(play(engine, algorithm, case, FEW, codec=codec, start=snapshot), whole, tolerance=0.0)
+            assert_same_run(run_on(engine, algorithm, case, FEW, codec=codec, start=snapshot), whole, tolerance=0.0)
 
 
 @pytest.mark.parametrize("codec", [one for one in LESS.values() if one.stacks], ids=lambda one: type(one).__name__)
 def test_settings_of_a_grid_are_each_their_own(codec):
     settings = [type(FCSGM)(rate, 0.3) for rate in (0.05, 0.02)]
     for method, (trace,) in zip(settings, run_grid(settings, CASE, FEW, codec=codec), strict=True):
-        assert_same_run(trace, play("reference", method, CASE, FEW, codec=codec))
+        assert_same_run(trace, run_on("reference", method, CASE, FEW, codec=codec))
 
 
 # ------------------------------------------------------------------------------ where nothing is lost
@@ -269,31 +269,31 @@ def test_settings_of_a_grid_are_each_their_own(codec):
 def test_what_is_inferred_of_a_single_step_is_u(algorithm):
     """(x̄_start − x̄_end) / α = ū: for q = 1 the method is the same."""
     plan = replace(PLAN, local_steps=1, rounds=12)
-    expected = play("reference", algorithm, CASE, plan)
-    assert_close(play("reference", algorithm, CASE, plan, codec=Inferred()).last, expected.last, 1e-9)
+    expected = run_on("reference", algorithm, CASE, plan)
+    assert_close(run_on("reference", algorithm, CASE, plan, codec=Inferred()).last, expected.last, 1e-9)
 
 
 def test_a_schedule_is_summed_up():
     falling = type(FCSGM)(lambda t: 0.1 / (1 + t), 0.3)
     plan = replace(PLAN, local_steps=1)
-    expected = play("reference", falling, CASE, plan)
-    assert_close(play("reference", falling, CASE, plan, codec=Inferred()).last, expected.last, 1e-9)
+    expected = run_on("reference", falling, CASE, plan)
+    assert_close(run_on("reference", falling, CASE, plan, codec=Inferred()).last, expected.last, 1e-9)
 
 
 def test_u_sent_every_round_is_u_sent():
-    expected = play("reference", FCSGM, CASE, FEW)
-    assert_same_run(play("reference", FCSGM, CASE, FEW, codec=Occasional(1)), expected, tolerance=0.0)
+    expected = run_on("reference", FCSGM, CASE, FEW)
+    assert_same_run(run_on("reference", FCSGM, CASE, FEW, codec=Occasional(1)), expected, tolerance=0.0)
 
 
 def test_u_never_sent_is_u_at_home():
     """With β = 1 nothing is remembered in u, so that it does not matter where it is."""
-    never = play("reference", type(FCSGM)(0.05, 1.0), CASE, PLAN, codec=Occasional(1000))
-    assert_close(never.last, play("reference", SETTINGS["FCSG"], CASE, PLAN).last)
+    never = run_on("reference", type(FCSGM)(0.05, 1.0), CASE, PLAN, codec=Occasional(1000))
+    assert_close(never.last, run_on("reference", SETTINGS["FCSG"], CASE, PLAN).last)
 
 
 def test_the_server_has_the_last_average_of_u_between_two():
     shared = []
-    play("reference", FCSGM, CASE, PLAN, codec=Occasional(3), callbacks=[lambda p: shared.append(p.traces[0].shared)])
+    run_on("reference", FCSGM, CASE, PLAN, codec=Occasional(3), callbacks=[lambda p: shared.append(p.traces[0].shared)])
     us = [one["u"] for one in shared]
     assert [torch.equal(a, b) for a, b in pairwise(us)] == [True, False, True, True, False]
 
@@ -335,14 +335,14 @@ class TappedBriefly(Tapped):
 @pytest.mark.parametrize("plan", [PLAN, FEW], ids=["all", "few"])
 def test_bytes_are_those_of_the_messages(codec, plan):
     tapped = (Tapped if codec.durable else TappedBriefly)(codec)
-    costs = play("reference", FCSGM, CASE, plan, codec=tapped).costs
+    costs = run_on("reference", FCSGM, CASE, plan, codec=tapped).costs
     assert (costs.bytes_up, costs.bytes_down) == (tapped.heard["up"], tapped.heard["down"])
     for engine in engines_for(FCSGM, codec):
-        assert play(engine, FCSGM, CASE, plan, codec=codec).costs == costs
+        assert run_on(engine, FCSGM, CASE, plan, codec=codec).costs == costs
 
 
 def sent(codec, plan):
-    costs = play("reference", FCSGM, CASE, plan, codec=codec).costs
+    costs = run_on("reference", FCSGM, CASE, plan, codec=codec).costs
     return costs.bytes_up, costs.bytes_down
 
 
@@ -370,7 +370,7 @@ def test_who_was_not_there_needs_u():
 @every_way_to_send_less
 def test_a_method_that_shares_no_u_has_none_to_send(codec):
     with pytest.raises(FedcsoError, match="FCSG does not share u"):
-        play("reference", SETTINGS["FCSG"], CASE, PLAN, codec=codec)
+        run_on("reference", SETTINGS["FCSG"], CASE, PLAN, codec=codec)
 
 
 def test_u_is_inferred_of_methods_with_a_learning_rate_only():
@@ -382,7 +382,7 @@ def test_u_is_inferred_of_methods_with_a_learning_rate_only():
             return state
 
     with pytest.raises(FedcsoError, match="Parameterless, which has no learning_rate"):
-        play("reference", Parameterless(), CASE, PLAN, codec=Inferred())
+        run_on("reference", Parameterless(), CASE, PLAN, codec=Inferred())
 
 
 @pytest.mark.parametrize("every", [0, -1, 1.5, True, "2"])
@@ -393,4 +393,4 @@ def test_turns_are_whole_numbers(every):
 
 def test_the_engine_stacked_refuses_what_can_not_be_stacked():
     with pytest.raises(FedcsoError, match="can't be stacked"):
-        play("stacked", FCSGM, CASE, PLAN, codec=Int8())
+        run_on("stacked", FCSGM, CASE, PLAN, codec=Int8())

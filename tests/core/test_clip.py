@@ -33,7 +33,7 @@ from tests.helpers import (
     gap,
     invariant_logistic,
     nested_quadratic,
-    play,
+    run_on,
 )
 
 CASE = nested_quadratic()
@@ -155,11 +155,11 @@ def test_in_a_cohort_each_client_and_setting_is_shortened_by_itself(grid):
 def test_engines_agree(name):
     algorithm = METHODS[name]
     case, plan = few_points() if name == "SOX" else CASE, replace(PLAN, clip=1.0, participation=3)
-    expected = play("reference", algorithm, case, plan)
-    assert_same_run(play("threads", algorithm, case, plan, workers=2), expected, tolerance=0.0)
+    expected = run_on("reference", algorithm, case, plan)
+    assert_same_run(run_on("threads", algorithm, case, plan, workers=2), expected, tolerance=0.0)
     if algorithm.stacks:
-        assert_same_run(play("stacked", algorithm, case, plan), expected)
-    assert gap(play("reference", algorithm, case, replace(plan, clip=0.0)).last, expected.last) > CLEARLY
+        assert_same_run(run_on("stacked", algorithm, case, plan), expected)
+    assert gap(run_on("reference", algorithm, case, replace(plan, clip=0.0)).last, expected.last) > CLEARLY
 
 
 def test_a_grid_is_its_settings_run_one_by_one():
@@ -167,14 +167,14 @@ def test_a_grid_is_its_settings_run_one_by_one():
     grid = run_grid(settings, CASE, plan, [0, 5])
     for setting, traces in zip(settings, grid, strict=True):
         for seed, trace in zip([0, 5], traces, strict=True):
-            assert_same_run(trace, play("reference", setting, CASE, plan, seed))
+            assert_same_run(trace, run_on("reference", setting, CASE, plan, seed))
 
 
 @every_engine
 def test_no_step_is_longer_than_the_learning_rate_times_the_norm(engine):
     case, plan = Case(CASE.problem, CASE.clients[:1]), Plan(rounds=6, local_steps=1, clip=0.25)
     models = []
-    trace = play(engine, BSGD(0.1), case, plan, callbacks=[lambda now: models.append(now.traces[0].last)])
+    trace = run_on(engine, BSGD(0.1), case, plan, callbacks=[lambda now: models.append(now.traces[0].last)])
     steps = [(b - a).norm().item() for a, b in pairwise(models)]
     assert max(steps) <= 0.1 * 0.25 * (1 + 1e-12)
     assert max(steps) == pytest.approx(0.1 * 0.25, rel=1e-12)
@@ -184,8 +184,8 @@ def test_no_step_is_longer_than_the_learning_rate_times_the_norm(engine):
 @every_engine
 @pytest.mark.parametrize("clip", [0, 0.0, 1e9, math.inf])
 def test_without_a_norm_or_with_one_never_reached_all_is_as_before(engine, clip):
-    before = play(engine, METHODS["FCSG-M"], CASE, PLAN)
-    assert_same_run(play(engine, METHODS["FCSG-M"], CASE, replace(PLAN, clip=clip)), before, tolerance=0.0)
+    before = run_on(engine, METHODS["FCSG-M"], CASE, PLAN)
+    assert_same_run(run_on(engine, METHODS["FCSG-M"], CASE, replace(PLAN, clip=clip)), before, tolerance=0.0)
 
 
 # ------------------------------------------------------------------------------------------ mistakes
@@ -197,7 +197,7 @@ def test_a_number_that_is_none_is_still_told_with_client_and_round(engine, probl
     """The third client breaks at the fifth step, the first of the third round."""
     case, plan = Case(problem, [NEVER, NEVER, 4.0, NEVER]), Plan(rounds=4, local_steps=2, clip=1.0)
     with pytest.raises(NonFinite) as caught:
-        play(engine, FCSG(1.0), case, plan)
+        run_on(engine, FCSG(1.0), case, plan)
     assert (caught.value.client, caught.value.round, caught.value.step) == (2, 2, 4)
     assert caught.value.quantity == problem.breaks
 
@@ -206,7 +206,7 @@ def test_a_number_that_is_none_is_still_told_with_client_and_round(engine, probl
 def test_such_a_client_can_be_left_out(engine):
     case = Case(Clock("gradient"), [NEVER, 2.0, NEVER])
     plan = Plan(rounds=3, local_steps=2, clip=1.0, on_nonfinite="drop")
-    trace = play(engine, FCSG(1.0), case, plan)
+    trace = run_on(engine, FCSG(1.0), case, plan)
     assert [(fault.client, fault.round) for fault in trace.dropped] == [(1, 1), (1, 2)]
     assert trace.last.item() == 6.0
 

@@ -19,7 +19,7 @@ from tests.helpers import (
     few_points,
     for_method,
     nested_quadratic,
-    play,
+    run_on,
 )
 
 CASE, FINITE = nested_quadratic(clients=3), few_points(sizes=(2, 3, 4))
@@ -61,7 +61,7 @@ def test_a_federated_method_costs_what_its_bill_says(name, engine):
     bill, clients, rounds = BILLS[name], len(CASE.clients), PLAN.rounds
     later_steps = PLAN.total_steps - 1
     outer = clients * (PLAN.initial_batch + later_steps * PLAN.outer_batch)
-    assert play(engine, SETTINGS[name], case, PLAN).costs == Costs(
+    assert run_on(engine, SETTINGS[name], case, PLAN).costs == Costs(
         outer_samples=outer,
         inner_samples=outer * PLAN.inner_batch,
         gradients=clients * (PLAN.initial_batch + bill.gradients * later_steps * PLAN.outer_batch),
@@ -76,7 +76,7 @@ def test_bsgd_costs_a_batch_a_step(engine):
     method = SETTINGS["BSGD"]
     case, plan = for_method(method, CASE, PLAN)
     outer = PLAN.initial_batch + PLAN.outer_batch
-    assert play(engine, method, case, plan).costs == Costs(
+    assert run_on(engine, method, case, plan).costs == Costs(
         outer_samples=outer,
         inner_samples=outer * PLAN.inner_batch,
         gradients=outer,
@@ -93,7 +93,7 @@ def test_bspiderboost_costs_a_large_batch_every_period_and_two_gradients_a_sampl
     large = sum(t % method.period == 0 for t in range(steps))
     small = steps - large
     outer = large * method.large_batch + small * plan.outer_batch
-    assert play(engine, method, case, plan).costs == Costs(
+    assert run_on(engine, method, case, plan).costs == Costs(
         outer_samples=outer,
         inner_samples=outer * plan.inner_batch,
         gradients=large * method.large_batch + 2 * small * plan.outer_batch,
@@ -106,7 +106,7 @@ def test_bspiderboost_costs_a_large_batch_every_period_and_two_gradients_a_sampl
 def test_coda_sends_v_and_the_dual_alone():
     case = SADDLES["auroc"]
     bytes_of_x = 8 * (4 + 1 + 3)  # a linear model of four inputs; a, b and the dual
-    costs = play("reference", SETTINGS["CODA+"], case, PLAN).costs
+    costs = run_on("reference", SETTINGS["CODA+"], case, PLAN).costs
     assert costs.bytes_up == costs.bytes_down == len(case.clients) * PLAN.rounds * bytes_of_x
     assert costs.gradients == costs.outer_samples
 
@@ -117,8 +117,8 @@ def test_every_method_has_a_bill():
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_only_participants_cost(engine):
-    everyone = play(engine, FCSG(0.1), CASE, PLAN).costs
-    one = play(engine, FCSG(0.1), CASE, replace(PLAN, participation=1)).costs
+    everyone = run_on(engine, FCSG(0.1), CASE, PLAN).costs
+    one = run_on(engine, FCSG(0.1), CASE, replace(PLAN, participation=1)).costs
     assert replace(one, rounds=0) * len(CASE.clients) == replace(everyone, rounds=0)
     assert one.rounds == everyone.rounds
 
@@ -127,14 +127,14 @@ def test_only_participants_cost(engine):
 @pytest.mark.parametrize("participation", [1, 2, 0.7, 1.0])
 def test_participation_is_counted(engine, participation):
     plan = Plan(rounds=6, local_steps=1, participation=participation)
-    trace = play(engine, FCSG(0.1), CASE, plan)
+    trace = run_on(engine, FCSG(0.1), CASE, plan)
     rounds = [plan.participants(0, r, len(CASE.clients)) for r in range(plan.rounds)]
     assert trace.participation == [sum(n in chosen for chosen in rounds) for n in range(len(CASE.clients))]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_identity_inner_costs_no_inner_samples(engine):
-    trace = play(engine, FCSG(0.1), classification(), PLAN)
+    trace = run_on(engine, FCSG(0.1), classification(), PLAN)
     assert trace.costs.inner_samples == 0
     assert trace.costs.outer_samples > 0
 
@@ -143,7 +143,7 @@ def test_drawing_the_mean_still_counts_as_drawing_its_samples():
     literal = InvariantLogistic(dimension=3, dtype=torch.float64)
     at_once = replace(literal, draw_mean=True)
     sources = literal.clients(2)
-    bills = [play("stacked", FCSG(0.1), Case(problem, sources), PLAN).costs for problem in (literal, at_once)]
+    bills = [run_on("stacked", FCSG(0.1), Case(problem, sources), PLAN).costs for problem in (literal, at_once)]
     assert bills[0] == bills[1]
 
 

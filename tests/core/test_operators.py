@@ -14,7 +14,7 @@ from fedcso.core.plan import Plan
 from fedcso.datasets.examples import Examples
 from fedcso.problems import AUPRC, InvariantLogistic
 from fedcso.problems.scores import Scores
-from tests.helpers import Case, play
+from tests.helpers import Case, run_on
 
 METHODS = {"FCSG": FCSG(0.05), "FCSG-M": FCSGM(0.05, 0.3), "Acc-FCSG-M": AccFCSGM(0.05, 0.3)}
 
@@ -22,7 +22,7 @@ METHODS = {"FCSG": FCSG(0.05), "FCSG-M": FCSGM(0.05, 0.3), "Acc-FCSG-M": AccFCSG
 def operators(engine, method, case, steps, **plan):
     """How many operators of torch a run of one round calls, those inside others included."""
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
-        play(engine, method, case, Plan(rounds=1, local_steps=steps, **plan))
+        run_on(engine, method, case, Plan(rounds=1, local_steps=steps, **plan))
     return sum(event.count for event in profiler.key_averages() if event.key.startswith("aten::"))
 
 
@@ -86,7 +86,7 @@ def counted():
 def test_a_step_of_auprc_is_one_forward_pass_of_b_and_m_examples(counted, engine, method, points):
     """Not b·m: all positives of a step share the others, and both go through the network together."""
     b, m, steps = 5, 7, 4
-    play(engine, METHODS[method], counted, Plan(rounds=1, local_steps=steps, outer_batch=b, inner_batch=m))
+    run_on(engine, METHODS[method], counted, Plan(rounds=1, local_steps=steps, outer_batch=b, inner_batch=m))
     per_client = 1 + points * (steps - 1)  # the first step has one point only
     assert Counted.passes == 3 * per_client
     assert Counted.examples == 3 * per_client * (b + m)

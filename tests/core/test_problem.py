@@ -12,7 +12,7 @@ from fedcso.core.plan import Plan
 from fedcso.core.problem import Batch, Problem, ascend, per_sample, split_steps
 from fedcso.core.streams import stream
 from fedcso.estimators.plain import plain
-from tests.helpers import CASES, Case, assert_close, in_ball, invariant_logistic, nested_quadratic, play
+from tests.helpers import CASES, Case, assert_close, in_ball, invariant_logistic, nested_quadratic, run_on
 
 # ------------------------------------------------------------------------------------ per_sample
 
@@ -78,7 +78,7 @@ class Saddle(Problem):
 @pytest.mark.parametrize("engine", ["reference", "stacked"])
 def test_descent_on_a_problem_with_ascend_finds_the_saddle(engine):
     case = Case(Saddle(), clients=[None, None])
-    trace = play(engine, FCSG(learning_rate=1 / 5), case, Plan(rounds=60, local_steps=5))
+    trace = run_on(engine, FCSG(learning_rate=1 / 5), case, Plan(rounds=60, local_steps=5))
     v, w = torch.tensor([[1 / 5], [2 / 5]], dtype=torch.float64)
     assert_close(trace.last, {"v": v, "w": w})
 

@@ -9,7 +9,7 @@ from fedcso.core.plan import Plan
 from fedcso.core.task import Task
 from fedcso.datasets.examples import Examples, pool_examples
 from fedcso.datasets.rows import Rows, memory_mapped, share
-from tests.helpers import SETTINGS, Case, assert_same_run, classification, play
+from tests.helpers import SETTINGS, Case, assert_same_run, classification, run_on
 
 ARRAY = torch.arange(24.0).reshape(6, 2, 2)
 WHICH = torch.tensor([4, 0, 4])
@@ -35,8 +35,8 @@ def test_a_run_on_shared_rows_is_the_run_on_copies():
     shared, copied = shared_and_copied()
     plan = Plan(rounds=3, local_steps=2, outer_batch=2, weights="size")
     for engine in ("reference", "stacked"):
-        found = play(engine, SETTINGS["FCSG-M"], shared, plan)
-        assert_same_run(found, play(engine, SETTINGS["FCSG-M"], copied, plan), tolerance=0.0)
+        found = run_on(engine, SETTINGS["FCSG-M"], shared, plan)
+        assert_same_run(found, run_on(engine, SETTINGS["FCSG-M"], copied, plan), tolerance=0.0)
 
 
 def test_data_have_the_same_fingerprint_however_they_are_held():

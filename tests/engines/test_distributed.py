@@ -29,8 +29,8 @@ from tests.helpers import (
     for_method,
     gap,
     nested_quadratic,
-    play,
     rare_positives,
+    run_on,
 )
 from tests.over_ranks import play as on_ranks
 from tests.over_ranks import said
@@ -50,7 +50,7 @@ def every_method_is_the_simulation(problems):
     for method in SETTINGS.values():
         for case in list(cases_for(method).values())[:problems]:
             case, plan = for_method(method, case, PLAN)
-            assert_same_run(run(method, case, plan), play("reference", method, case, plan))
+            assert_same_run(run(method, case, plan), run_on("reference", method, case, plan))
 
 
 @pytest.mark.parametrize(("processes", "problems"), [(1, 1), (2, None), (3, 2)])
@@ -65,8 +65,8 @@ def few_take_part():
         for participation in (1, 2):
             plan = replace(PLAN, participation=participation, rounds=4)
             for name in ("FCSG-M", "Local-SCGDM", "SCAFFOLD"):
-                assert_same_run(run(SETTINGS[name], case, plan), play("reference", SETTINGS[name], case, plan))
-    other = play("reference", FCSGM(0.1, 0.3), nested_quadratic(), PLAN, seed=1)
+                assert_same_run(run(SETTINGS[name], case, plan), run_on("reference", SETTINGS[name], case, plan))
+    other = run_on("reference", FCSGM(0.1, 0.3), nested_quadratic(), PLAN, seed=1)
     assert gap(run(FCSGM(0.1, 0.3), nested_quadratic()).last, other.last) > CLEARLY
 
 
@@ -81,7 +81,7 @@ def every_codec_is_the_simulations():
         for name in ("FCSG-M", "Acc-FCSG-M", "SOX"):
             for participation in (1, 3):
                 plan = replace(PLAN, rounds=5, participation=participation)
-                expected = play("reference", SETTINGS[name], few_points(), plan, codec=codec)
+                expected = run_on("reference", SETTINGS[name], few_points(), plan, codec=codec)
                 assert_same_run(run(SETTINGS[name], few_points(), plan, codec=codec), expected)
 
 
@@ -94,7 +94,7 @@ def evaluation_is_shared_out():
     case = rare_positives(AUPRC)
     case = replace(case, test=ByClient(case.test, [case.test, *case.clients]), validation=case.clients[0])
     trace = run(FCSG(0.1), case)
-    assert_same_run(trace, play("reference", FCSG(0.1), case, PLAN))
+    assert_same_run(trace, run_on("reference", FCSG(0.1), case, PLAN))
     assert "client_average_precision" in trace.rows[-1]
     assert "validation_average_precision" in trace.rows[-1]
     measured = []
@@ -119,7 +119,7 @@ def breaks_are_told_everywhere():
     for policy in ("stop", "drop"):
         strict = replace(plan, on_nonfinite=policy)
         if policy == "drop":
-            assert_same_run(run(FCSG(1.0), case, strict), play("reference", FCSG(1.0), case, strict))
+            assert_same_run(run(FCSG(1.0), case, strict), run_on("reference", FCSG(1.0), case, strict))
             continue
         with pytest.raises(NonFinite) as caught:
             run(FCSG(1.0), case, strict)
@@ -151,7 +151,7 @@ def snapshots_of(folder):
 
 def goes_on_from(folder):
     for name, codec in TO_GO_ON.items():
-        whole = play("reference", SETTINGS[name], nested_quadratic(clients=5), PLAN, codec=codec)
+        whole = run_on("reference", SETTINGS[name], nested_quadratic(clients=5), PLAN, codec=codec)
         for done in (1, 2):
             start = None if ranks.follows() else checkpoint.newest(folder / name / str(done))
             assert_same_run(run(SETTINGS[name], nested_quadratic(clients=5), codec=codec, start=start), whole)
@@ -168,8 +168,8 @@ def test_a_snapshot_is_like_any_engines(tmp_path):
     assert on_ranks(2, snapshots_of, tmp_path, place=tmp_path) == [0, 0], said(tmp_path)
     case = nested_quadratic(clients=5)
     start = checkpoint.newest(tmp_path / "SCAFFOLD" / "1")
-    whole = play("reference", SETTINGS["SCAFFOLD"], case, PLAN)
-    assert_same_run(play("threads", SETTINGS["SCAFFOLD"], case, PLAN, start=start), whole)
+    whole = run_on("reference", SETTINGS["SCAFFOLD"], case, PLAN)
+    assert_same_run(run_on("threads", SETTINGS["SCAFFOLD"], case, PLAN, start=start), whole)
 
 
 def leader_stops():
@@ -180,7 +180,7 @@ def leader_stops():
     with pytest.raises(Stopped if ranks.follows() else FedcsoError):
         run(FCSG(0.1), nested_quadratic(), callbacks=[stop])
     # And all are ready for another.
-    assert_same_run(run(FCSG(0.1), nested_quadratic()), play("reference", FCSG(0.1), nested_quadratic(), PLAN))
+    assert_same_run(run(FCSG(0.1), nested_quadratic()), run_on("reference", FCSG(0.1), nested_quadratic(), PLAN))
 
 
 def test_all_stop_when_the_leader_does(tmp_path):

@@ -42,7 +42,7 @@ from tests.helpers import (
     gap,
     invariant_logistic,
     nested_quadratic,
-    play,
+    run_on,
 )
 
 every_engine = pytest.mark.parametrize("engine", ENGINES)
@@ -60,21 +60,21 @@ def test_the_order_in_which_clients_are_computed_does_not_matter():
 
     case = nested_quadratic()
     job = Job(FCSGM(0.1, 0.3), case, PLAN)
-    expected = play("reference", job.algorithm, case, PLAN)
+    expected = run_on("reference", job.algorithm, case, PLAN)
     (trace,) = run_rounds(ClientByClient(job, backwards))
     assert_same_run(trace, expected, tolerance=0.0)
 
 
 def test_the_number_of_workers_does_not_matter():
     case = classification()
-    one, three = (play("threads", FCSGM(0.1, 0.3), case, PLAN, workers=workers) for workers in (1, 3))
+    one, three = (run_on("threads", FCSGM(0.1, 0.3), case, PLAN, workers=workers) for workers in (1, 3))
     assert_same_run(three, one, tolerance=0.0)
 
 
 @pytest.mark.parametrize("workers", [0, -1, 1.5])
 def test_workers_are_a_count(workers):
     with pytest.raises(InvalidValue, match="workers"):
-        play("threads", FCSG(0.1), nested_quadratic(), PLAN, workers=workers)
+        run_on("threads", FCSG(0.1), nested_quadratic(), PLAN, workers=workers)
 
 
 @settings(max_examples=15)
@@ -87,15 +87,15 @@ def test_workers_are_a_count(workers):
 def test_engines_agree_whatever_the_sizes_and_whoever_takes_part(sizes, fraction, weights, seed):
     case = classification(sizes)
     plan = Plan(rounds=2, local_steps=1, outer_batch=2, participation=fraction, weights=weights)
-    expected = play("reference", Scaffold(0.1), case, plan, seed)
-    assert_same_run(play("stacked", Scaffold(0.1), case, plan, seed), expected)
+    expected = run_on("reference", Scaffold(0.1), case, plan, seed)
+    assert_same_run(run_on("stacked", Scaffold(0.1), case, plan, seed), expected)
     assert sum(expected.participation) == sum(len(plan.participants(seed, r, len(sizes))) for r in range(plan.rounds))
 
 
 def test_engines_agree_on_rounds_whose_samples_come_in_portions():
     case, plan = nested_quadratic(), Plan(rounds=2, local_steps=DRAW_AHEAD + 3, inner_batch=2, initial_batch=3)
-    expected = play("reference", FCSGM(0.02, 0.3), case, plan)
-    assert_same_run(play("stacked", FCSGM(0.02, 0.3), case, plan), expected)
+    expected = run_on("reference", FCSGM(0.02, 0.3), case, plan)
+    assert_same_run(run_on("stacked", FCSGM(0.02, 0.3), case, plan), expected)
 
 
 @every_engine
@@ -105,14 +105,14 @@ def test_another_estimator_is_used_if_asked_for(engine):
         return 2 * differentiated(problem, x, batch)
 
     case = nested_quadratic()
-    twice = play(engine, FCSG(0.1), case, PLAN, estimator=doubled)
-    assert_close(twice.last, play(engine, FCSG(0.2), case, PLAN).last)
+    twice = run_on(engine, FCSG(0.1), case, PLAN, estimator=doubled)
+    assert_close(twice.last, run_on(engine, FCSG(0.2), case, PLAN).last)
 
 
 @every_engine
 def test_single_precision_stays_single_precision(engine):
     problem = InvariantLogistic(dimension=3)
-    trace = play(engine, Scaffold(0.1), Case(problem, problem.clients(4)), PLAN)
+    trace = run_on(engine, Scaffold(0.1), Case(problem, problem.clients(4)), PLAN)
     assert {leaf.dtype for leaf in trace.shared.values()} == {torch.float32}
 
 
@@ -124,7 +124,7 @@ def test_schedules_may_vary_in_a_grid():
     variants = [FCSG(lambda t: 0.1 / (1 + t)), FCSG(lambda t: 0.2 / (1 + t)), FCSG(0.05)]
     grid = run_grid(variants, case, PLAN)
     for setting, (trace,) in zip(variants, grid, strict=True):
-        assert_same_run(trace, play("reference", setting, case, PLAN))
+        assert_same_run(trace, run_on("reference", setting, case, PLAN))
 
 
 def test_whole_numbers_count_as_real_ones_in_a_grid():
@@ -132,7 +132,7 @@ def test_whole_numbers_count_as_real_ones_in_a_grid():
     variants = [FCSGM(0.1, momentum=1), FCSGM(0.1, momentum=0.5)]
     grid = run_grid(variants, case, PLAN)
     for setting, (trace,) in zip(variants, grid, strict=True):
-        assert_same_run(trace, play("reference", setting, case, PLAN))
+        assert_same_run(trace, run_on("reference", setting, case, PLAN))
 
 
 def test_all_settings_of_a_grid_see_the_same_samples():
@@ -148,9 +148,9 @@ def test_a_diverging_setting_ends_alone():
     (first,), (broken,), (last,) = run_grid([fine[0], wild, fine[1]], case, PLAN)
     for setting, trace in zip(fine, (first, last), strict=True):
         assert trace.failure is None
-        assert_same_run(trace, play("reference", setting, case, PLAN))
+        assert_same_run(trace, run_on("reference", setting, case, PLAN))
     with pytest.raises(NonFinite) as alone:
-        play("reference", wild, case, PLAN)
+        run_on("reference", wild, case, PLAN)
     assert isinstance(broken.failure, NonFinite)
     assert str(broken.failure) == str(alone.value)
     assert len(broken.rows) < len(first.rows)
@@ -203,14 +203,14 @@ CLOCKS = {
 @every_engine
 def test_a_clock_counts_steps(engine):
     healthy = Case(Clock(), clients=[NEVER, NEVER])
-    assert play(engine, TICK, healthy, CLOCK_PLAN).last.tolist() == [CLOCK_PLAN.total_steps]
+    assert run_on(engine, TICK, healthy, CLOCK_PLAN).last.tolist() == [CLOCK_PLAN.total_steps]
 
 
 @every_engine
 @pytest.mark.parametrize("case", CLOCKS.values(), ids=CLOCKS)
 def test_a_number_that_breaks_stops_the_run_and_is_named(engine, case):
     with pytest.raises(NonFinite) as caught:
-        play(engine, TICK, case, CLOCK_PLAN, seed=7)
+        run_on(engine, TICK, case, CLOCK_PLAN, seed=7)
     reason = caught.value
     assert reason.quantity == case.problem.breaks
     assert (reason.client, reason.round, reason.step, reason.seed) == (1, ROUND, BREAKS_AT, 7)
@@ -226,7 +226,7 @@ def test_an_update_that_breaks_after_the_last_gradient_is_named(engine, case, na
     """Loss and gradient at x_0 are moderate; only the step from there overflows."""
     huge = FCSG(learning_rate=sys.float_info.max)
     with pytest.raises(NonFinite) as caught:
-        play(engine, huge, case, Plan(rounds=2, local_steps=1))
+        run_on(engine, huge, case, Plan(rounds=2, local_steps=1))
     assert caught.value.quantity == f"update of {name}"
     assert (caught.value.client, caught.value.round, caught.value.step) == (0, 0, 0)
 
@@ -234,7 +234,7 @@ def test_an_update_that_breaks_after_the_last_gradient_is_named(engine, case, na
 @every_engine
 @pytest.mark.parametrize("case", CLOCKS.values(), ids=CLOCKS)
 def test_a_client_that_breaks_can_be_left_out(engine, case):
-    trace = play(engine, TICK, case, replace(CLOCK_PLAN, on_nonfinite="drop"))
+    trace = run_on(engine, TICK, case, replace(CLOCK_PLAN, on_nonfinite="drop"))
     # From its time on the client breaks in every round, at the first step that is late enough.
     expected = [(1, r, max(BREAKS_AT, CLOCK_PLAN.steps(r)[0])) for r in range(ROUND, CLOCK_PLAN.rounds)]
     assert [(reason.client, reason.round, reason.step) for reason in trace.dropped] == expected
@@ -245,7 +245,7 @@ def test_a_client_that_breaks_can_be_left_out(engine, case):
 
 @every_engine
 def test_what_a_dropped_client_would_have_sent_is_not_counted(engine):
-    trace = play(engine, TICK, CLOCKS["loss"], replace(CLOCK_PLAN, on_nonfinite="drop"))
+    trace = run_on(engine, TICK, CLOCKS["loss"], replace(CLOCK_PLAN, on_nonfinite="drop"))
     replies = 3 * CLOCK_PLAN.rounds - len(trace.dropped)
     one_number = 8
     assert trace.costs.bytes_up == replies * one_number
@@ -257,7 +257,7 @@ def test_what_a_dropped_client_would_have_sent_is_not_counted(engine):
 def test_nobody_left_is_an_error_that_says_so(engine):
     case = Case(Clock(), clients=[float(BREAKS_AT)] * 2)
     with pytest.raises(FedcsoError, match=f"round {ROUND}: all participating clients were dropped.*loss"):
-        play(engine, TICK, case, replace(CLOCK_PLAN, on_nonfinite="drop"))
+        run_on(engine, TICK, case, replace(CLOCK_PLAN, on_nonfinite="drop"))
 
 
 def test_a_setting_of_a_grid_may_be_left_with_nobody():
@@ -345,4 +345,4 @@ def test_an_unknown_engine_is_refused():
 def test_a_simulation_is_the_run_it_simulates(engine):
     case = invariant_logistic()
     trace = run(FCSGM(0.1, 0.3), case, PLAN, 5, engine=engine)
-    assert_same_run(trace, play("reference", FCSGM(0.1, 0.3), case, PLAN, 5))
+    assert_same_run(trace, run_on("reference", FCSGM(0.1, 0.3), case, PLAN, 5))

@@ -11,7 +11,7 @@ from fedcso.core.plan import Plan
 from fedcso.engines import local_states
 from fedcso.engines.local_states import Attic, LocalStates
 from fedcso.runs import checkpoint
-from tests.helpers import assert_close, assert_same_run, few_points, nested_quadratic, play
+from tests.helpers import assert_close, assert_same_run, few_points, nested_quadratic, run_on
 
 NUMBERS = 100
 SIZE = NUMBERS * 8
@@ -70,22 +70,22 @@ def test_what_nobody_refers_to_is_written_over():
 def test_a_run_is_the_same_with_states_in_a_file(engine, method, monkeypatch):
     case = few_points()
     plan = Plan(rounds=6, local_steps=2, participation=2)
-    expected = play(engine, method, case, plan)
+    expected = run_on(engine, method, case, plan)
     monkeypatch.setattr(local_states, "IN_MEMORY", 0)
-    assert_same_run(play(engine, method, case, plan), expected, tolerance=0.0)
+    assert_same_run(run_on(engine, method, case, plan), expected, tolerance=0.0)
 
 
 def test_a_checkpoint_holds_states_from_a_file(tmp_path, monkeypatch):
     """Written from file to file, read when they are needed, and the run goes on to the last bit."""
     case, plan = nested_quadratic(), Plan(rounds=6, local_steps=2, participation=2)
-    expected = play("reference", Scaffold(0.1), case, plan)
+    expected = run_on("reference", Scaffold(0.1), case, plan)
     monkeypatch.setattr(local_states, "IN_MEMORY", 0)
 
     def save(progress):
         checkpoint.save(tmp_path / str(progress.done), progress.snapshot())
 
-    play("reference", Scaffold(0.1), case, plan, callbacks=[save])
+    run_on("reference", Scaffold(0.1), case, plan, callbacks=[save])
     for done in range(1, plan.rounds):
         start = checkpoint.newest(tmp_path / str(done))
         assert all(isinstance(saved, Spilled) for saved in start.state["local"].values())
-        assert_same_run(play("reference", Scaffold(0.1), case, plan, start=start), expected, tolerance=0.0)
+        assert_same_run(run_on("reference", Scaffold(0.1), case, plan, start=start), expected, tolerance=0.0)

@@ -29,7 +29,7 @@ from tests.helpers import (
     in_ball,
     invariant_logistic,
     nested_quadratic,
-    play,
+    run_on,
 )
 
 every_engine = pytest.mark.parametrize("engine", ENGINES)
@@ -40,7 +40,7 @@ every_engine = pytest.mark.parametrize("engine", ENGINES)
 @every_engine
 def test_evaluation_comes_at_the_start_then_every_so_often_and_at_the_end(engine):
     plan = Plan(rounds=5, local_steps=2, evaluate_every=2)
-    trace = play(engine, FCSG(0.1), nested_quadratic(), plan)
+    trace = run_on(engine, FCSG(0.1), nested_quadratic(), plan)
     assert trace.column("round") == [0, 2, 4, 5]
     assert trace.column("step") == [0, 4, 8, 10]
 
@@ -49,7 +49,7 @@ def test_evaluation_comes_at_the_start_then_every_so_often_and_at_the_end(engine
 def test_how_often_is_evaluated_does_not_change_the_run(engine):
     case = nested_quadratic()
     often, rarely = (
-        play(engine, FCSG(0.1), case, Plan(rounds=5, local_steps=2, evaluate_every=every)) for every in (1, 3)
+        run_on(engine, FCSG(0.1), case, Plan(rounds=5, local_steps=2, evaluate_every=every)) for every in (1, 3)
     )
     assert_close(rarely.shared, often.shared, tolerance=0.0)
     assert rarely.costs == often.costs
@@ -58,7 +58,7 @@ def test_how_often_is_evaluated_does_not_change_the_run(engine):
 @every_engine
 def test_rows_hold_the_exact_loss_and_gradient_norm_where_known(engine):
     case = nested_quadratic()
-    trace = play(engine, FCSG(0.1), case, Plan(rounds=3, local_steps=2))
+    trace = run_on(engine, FCSG(0.1), case, Plan(rounds=3, local_steps=2))
     value, gradient = case.problem.exact(trace.last, case.clients, [1.0] * len(case.clients))
     assert math.isclose(trace.rows[-1]["loss"], value)
     assert math.isclose(trace.rows[-1]["gradient_norm"], gradient.norm())
@@ -77,17 +77,17 @@ def test_train_loss_is_the_mean_over_the_steps_of_the_round(engine):
         return values
 
     plan = Plan(rounds=3, local_steps=2, outer_batch=1)
-    trace = play("reference", FCSG(0.1), case, plan, estimator=remember)
+    trace = run_on("reference", FCSG(0.1), case, plan, estimator=remember)
     steps = torch.stack(losses).reshape(plan.rounds, plan.local_steps)
     assert math.isnan(trace.rows[0]["train_loss"])
     assert trace.column("train_loss")[1:] == pytest.approx(steps.mean(1).tolist())
-    same = play(engine, FCSG(0.1), case, plan)
+    same = run_on(engine, FCSG(0.1), case, plan)
     assert same.column("train_loss")[1:] == pytest.approx(steps.mean(1).tolist())
 
 
 @every_engine
 def test_costs_in_rows_grow_to_those_of_the_run(engine):
-    trace = play(engine, FCSG(0.1), nested_quadratic(), Plan(rounds=3, local_steps=2))
+    trace = run_on(engine, FCSG(0.1), nested_quadratic(), Plan(rounds=3, local_steps=2))
     totals = {name: count for name, count in trace.costs.as_dict().items() if name != "rounds"}
     assert {name: trace.rows[-1][name] for name in totals} == totals
     assert {name: trace.rows[0][name] for name in totals} == dict.fromkeys(totals, 0)
@@ -100,7 +100,7 @@ def test_costs_in_rows_grow_to_those_of_the_run(engine):
 def models_of(engine, algorithm, case, plan) -> tuple:
     """The trace of a run and all models it went through, the start included."""
     models = [Job(algorithm, case, plan).start()]
-    trace = play(engine, algorithm, case, plan, callbacks=[lambda now: models.append(now.traces[0].last)])
+    trace = run_on(engine, algorithm, case, plan, callbacks=[lambda now: models.append(now.traces[0].last)])
     return trace, models
 
 
@@ -133,7 +133,7 @@ COUNTING = Clock()
 
 def counted(judge, **held_out):
     """A run of 4 rounds in which x is the number of rounds done, and the round whose model was chosen."""
-    trace = play(
+    trace = run_on(
         "reference", FCSG(1.0), Task(COUNTING, [NEVER], judge=judge, **held_out), Plan(rounds=4, local_steps=1)
     )
     return trace, int(trace.best)
@@ -185,9 +185,9 @@ def test_a_run_that_goes_on_knows_what_it_has_chosen(done):
     values = [0.1, 0.2, 0.9, 0.3, 0.4]
     judge = Judge(lambda x, data: {"f1": values[int(x)]}, [Metric("f1", higher_is_better=True)])
     task, plan, snapshots = Task(COUNTING, [NEVER], validation="v", judge=judge), Plan(rounds=4, local_steps=1), []
-    whole = play("reference", FCSG(1.0), task, plan, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
+    whole = run_on("reference", FCSG(1.0), task, plan, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
     again = from_bytes(to_bytes(snapshots[done - 1]))
-    assert_same_run(play("reference", FCSG(1.0), task, plan, start=again), whole, tolerance=0.0)
+    assert_same_run(run_on("reference", FCSG(1.0), task, plan, start=again), whole, tolerance=0.0)
     assert int(whole.best) == 2
 
 
@@ -220,10 +220,10 @@ def test_output_is_the_average_of_the_clients_in_the_middle_of_a_round(engine):
     """Seen at the end of a run that is cut off there."""
     case, plan = nested_quadratic(), Plan(rounds=1, local_steps=6)
     for seed in range(4):
-        trace = play(engine, FCSG(0.1), case, plan, seed)
+        trace = run_on(engine, FCSG(0.1), case, plan, seed)
         t = Job(FCSG(0.1), case, plan, seed).output_step()
         cut_off = FCSG(lambda step, t=t: 0.1 if step <= t else 1e-300)
-        assert_close(trace.output, play(engine, cut_off, case, plan, seed).last)
+        assert_close(trace.output, run_on(engine, cut_off, case, plan, seed).last)
 
 
 @every_engine
@@ -231,7 +231,7 @@ def test_the_random_iterate_is_evaluated(engine):
     case, plan = nested_quadratic(), Plan(rounds=5, local_steps=4, evaluate_every=5)
     for seed in range(3):
         job = Job(FCSG(0.1), case, plan, seed)
-        trace = play(engine, FCSG(0.1), case, plan, seed)
+        trace = run_on(engine, FCSG(0.1), case, plan, seed)
         t = job.output_step()
         (expected,) = job.evaluate([trace.output])
         assert trace.output_row == pytest.approx({"round": t // 4 + 1, "step": t + 1} | expected, rel=1e-12)
@@ -242,7 +242,7 @@ def test_in_a_grid_every_run_has_its_own_random_iterate():
     traces = run_grid([FCSG(0.1), FCSG(0.02)], case, plan, seeds)
     for algorithm, setting in zip([FCSG(0.1), FCSG(0.02)], traces, strict=True):
         for seed, trace in zip(seeds, setting, strict=True):
-            alone = play("reference", algorithm, case, plan, seed)
+            alone = run_on("reference", algorithm, case, plan, seed)
             assert trace.output_row == pytest.approx(alone.output_row, rel=1e-12)
 
 
@@ -268,22 +268,22 @@ def test_the_start_lies_in_the_set():
 @every_engine
 def test_progress_is_told_after_every_round(engine):
     seen = []
-    play(engine, FCSG(0.1), nested_quadratic(), Plan(rounds=3), callbacks=[lambda now: seen.append(now.done)])
+    run_on(engine, FCSG(0.1), nested_quadratic(), Plan(rounds=3), callbacks=[lambda now: seen.append(now.done)])
     assert seen == [1, 2, 3]
 
 
 @every_engine
 def test_a_snapshot_may_be_gone_on_from_more_than_once(engine):
     case, plan, snapshots = nested_quadratic(), Plan(rounds=4, local_steps=2), []
-    whole = play(engine, FCSGM(0.1), case, plan, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
+    whole = run_on(engine, FCSGM(0.1), case, plan, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
     for _ in range(2):
-        assert_same_run(play(engine, FCSGM(0.1), case, plan, start=snapshots[1]), whole, tolerance=0.0)
+        assert_same_run(run_on(engine, FCSGM(0.1), case, plan, start=snapshots[1]), whole, tolerance=0.0)
 
 
 @every_engine
 def test_a_snapshot_does_not_move_with_the_run(engine):
     snapshots = []
-    play(
+    run_on(
         engine,
         FCSGM(0.1),
         nested_quadratic(),
@@ -299,8 +299,8 @@ def test_a_snapshot_does_not_move_with_the_run(engine):
 @every_engine
 def test_a_finished_run_has_nothing_left_to_do(engine):
     case, plan, snapshots = nested_quadratic(), Plan(rounds=2, local_steps=2), []
-    whole = play(engine, FCSGM(0.1), case, plan, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
-    assert_same_run(play(engine, FCSGM(0.1), case, plan, start=snapshots[-1]), whole, tolerance=0.0)
+    whole = run_on(engine, FCSGM(0.1), case, plan, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
+    assert_same_run(run_on(engine, FCSGM(0.1), case, plan, start=snapshots[-1]), whole, tolerance=0.0)
 
 
 # ----------------------------------------------------------------------------------------- refusing
@@ -310,28 +310,28 @@ def test_a_finished_run_has_nothing_left_to_do(engine):
 @pytest.mark.parametrize("method", [BSGD(), BSpiderBoost()])
 def test_methods_of_one_machine_refuse_a_federation(engine, method):
     with pytest.raises(InvalidValue, match=r"clients = 4.*1 for BS.*pool the data first"):
-        play(engine, method, nested_quadratic(clients=4), Plan(local_steps=1))
+        run_on(engine, method, nested_quadratic(clients=4), Plan(local_steps=1))
     with pytest.raises(InvalidValue, match=r"local_steps = 2.*1 for BS.*no local steps"):
-        play(engine, method, nested_quadratic(clients=1), Plan(local_steps=2))
+        run_on(engine, method, nested_quadratic(clients=1), Plan(local_steps=2))
 
 
 @every_engine
 def test_more_participants_than_clients_are_refused(engine):
     with pytest.raises(InvalidValue, match=r"participation = 5.*at most 4, the number of clients"):
-        play(engine, FCSG(), nested_quadratic(clients=4), Plan(participation=5))
+        run_on(engine, FCSG(), nested_quadratic(clients=4), Plan(participation=5))
 
 
 @every_engine
 def test_a_run_without_clients_is_refused(engine):
     with pytest.raises(InvalidValue, match=r"clients = 0.*at least one"):
-        play(engine, FCSG(), replace(nested_quadratic(), clients=[]), Plan())
+        run_on(engine, FCSG(), replace(nested_quadratic(), clients=[]), Plan())
 
 
 @pytest.mark.parametrize("seed", [-1, 0.5, "one"])
 @every_engine
 def test_a_seed_is_a_whole_number(engine, seed):
     with pytest.raises(InvalidValue, match=f"seed = {seed!r}.*a whole number, at least 0"):
-        play(engine, FCSG(), nested_quadratic(), Plan(), seed)
+        run_on(engine, FCSG(), nested_quadratic(), Plan(), seed)
 
 
 def test_clients_may_count_by_size():

@@ -14,7 +14,7 @@ from fedcso.core.plan import Plan
 from fedcso.core.tree import add_scaled, subtract, zeros_like
 from fedcso.engines import run_grid
 from fedcso.engines.snapshot import from_bytes, to_bytes
-from tests.helpers import CLEARLY, ENGINES, SETTINGS, assert_close, assert_same_run, gap, nested_quadratic, play
+from tests.helpers import CLEARLY, ENGINES, SETTINGS, assert_close, assert_same_run, gap, nested_quadratic, run_on
 
 CASE = nested_quadratic(clients=4)
 PLAN = Plan(rounds=5, local_steps=2, outer_batch=2, inner_batch=3, participation=3)
@@ -43,7 +43,7 @@ class ServerMomentum(Algorithm):
 
 def kept_by(engine, codec=full, algorithm=ServerMomentum()):  # noqa: B008 - frozen
     snapshots = []
-    trace = play(
+    trace = run_on(
         engine,
         algorithm,
         CASE,
@@ -60,18 +60,18 @@ def test_what_the_server_keeps_comes_back_to_it_and_does_not_travel(engine):
     expected, _ = kept_by("reference")
     assert_same_run(trace, expected)
     assert trace.shared.keys() == {"x", "u"}
-    assert gap(trace.last, play(engine, FCSG(0.05), CASE, PLAN).last) > CLEARLY
+    assert gap(trace.last, run_on(engine, FCSG(0.05), CASE, PLAN).last) > CLEARLY
     vector = CASE.problem.dimension * 8
     assert trace.costs.bytes_up == trace.costs.bytes_down == 2 * vector * 3 * PLAN.rounds
     for snapshot in snapshots[:-1]:
         assert snapshot.state["kept"].keys() == {"velocity"}
-        assert_same_run(play(engine, ServerMomentum(), CASE, PLAN, start=snapshot), trace, tolerance=0.0)
+        assert_same_run(run_on(engine, ServerMomentum(), CASE, PLAN, start=snapshot), trace, tolerance=0.0)
 
 
 def test_settings_of_a_grid_keep_their_own():
     settings = [ServerMomentum(0.05, inertia) for inertia in (0.5, 0.1)]
     for setting, (trace,) in zip(settings, run_grid(settings, CASE, PLAN), strict=True):
-        assert_same_run(trace, play("reference", setting, CASE, PLAN))
+        assert_same_run(trace, run_on("reference", setting, CASE, PLAN))
 
 
 @pytest.mark.parametrize(
@@ -104,14 +104,14 @@ def older(snapshot):
 def test_a_run_goes_on_from_a_snapshot_of_an_older_version(engine, method):
     trace, snapshots = kept_by(engine, algorithm=SETTINGS[method])
     for snapshot in snapshots[:-1]:
-        again = play(engine, SETTINGS[method], CASE, PLAN, start=older(snapshot))
+        again = run_on(engine, SETTINGS[method], CASE, PLAN, start=older(snapshot))
         assert_same_run(again, trace, tolerance=0.0)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_an_older_version_has_not_kept_is_as_at_the_start(engine):
     trace, snapshots = kept_by(engine)
-    again = play(engine, ServerMomentum(), CASE, PLAN, start=older(snapshots[0]))
+    again = run_on(engine, ServerMomentum(), CASE, PLAN, start=older(snapshots[0]))
     assert gap(again.last, trace.last) > CLEARLY
     assert torch.isfinite(again.last).all()
 
@@ -120,7 +120,7 @@ def test_what_an_older_version_has_not_kept_is_as_at_the_start(engine):
 def test_a_run_that_sent_less_in_an_older_version_is_not_continued(engine):
     _, snapshots = kept_by(engine, BFloat16(), SETTINGS["FCSG-M"])
     with pytest.raises(FedcsoError, match=r"earlier version .* start it again"):
-        play(engine, SETTINGS["FCSG-M"], CASE, PLAN, codec=BFloat16(), start=older(snapshots[0]))
+        run_on(engine, SETTINGS["FCSG-M"], CASE, PLAN, codec=BFloat16(), start=older(snapshots[0]))
 
 
 def test_a_method_written_for_an_older_version_is_told_what_to_return():
@@ -130,4 +130,4 @@ def test_a_method_written_for_an_older_version_is_told_what_to_return():
 
     for engine in ENGINES:
         with pytest.raises(FedcsoError, match=r"Old.init returned a dict: return fedcso.Server\(shared\) instead"):
-            play(engine, Old(0.1), CASE, replace(PLAN, rounds=1))
+            run_on(engine, Old(0.1), CASE, replace(PLAN, rounds=1))

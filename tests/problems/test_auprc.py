@@ -24,7 +24,7 @@ from fedcso.estimators.plain import plain
 from fedcso.problems.auprc import AUPRC, Positives, auprc
 from fedcso.problems.scores import Scores, ranking_judge
 from tests import transcription as literal
-from tests.helpers import CLEARLY, Case, assert_close, assert_same_run, finite_difference, gap, play
+from tests.helpers import CLEARLY, Case, assert_close, assert_same_run, finite_difference, gap, run_on
 from tests.rare import (
     FEATURES,
     as_model,
@@ -224,8 +224,8 @@ def test_inner_samples_are_counted_as_they_are_drawn():
     case, plan = auprc_case(), Plan(rounds=2, local_steps=3, outer_batch=4, inner_batch=5)
     assert (case.problem.inner_samples(4, 5), a_problem(shared=False).inner_samples(4, 5)) == (5, 20)
     steps = plan.total_steps * len(case.clients)
-    assert play("reference", FCSG(), case, plan).costs.inner_samples == 5 * steps
-    assert play("stacked", FCSG(), auprc_case(shared=False), plan).costs.inner_samples == 20 * steps
+    assert run_on("reference", FCSG(), case, plan).costs.inner_samples == 5 * steps
+    assert run_on("stacked", FCSG(), auprc_case(shared=False), plan).costs.inner_samples == 20 * steps
 
 
 # -------------------------------------------------------------------------------------------- sampling
@@ -333,11 +333,11 @@ PLANS = {
 
 
 def assert_engines_agree(algorithm, case, plan):
-    expected = play("reference", algorithm, case, plan)
+    expected = run_on("reference", algorithm, case, plan)
     assert is_finite(expected.shared)
-    assert_same_run(play("threads", algorithm, case, plan, workers=2), expected, tolerance=0.0)
+    assert_same_run(run_on("threads", algorithm, case, plan, workers=2), expected, tolerance=0.0)
     if algorithm.stacks:
-        assert_same_run(play("stacked", algorithm, case, plan), expected, tolerance=1e-10)
+        assert_same_run(run_on("stacked", algorithm, case, plan), expected, tolerance=1e-10)
     return expected
 
 
@@ -377,7 +377,7 @@ def test_fcsg_m_is_algorithm_1_with_gradients_by_hand():
 
     samples = literal.drawn(job)
     x, _ = literal.algorithm_1(as_vector(job.start()), samples, gradient, plan.total_steps, 2, alpha, beta)
-    assert_close(as_vector(play("reference", job.algorithm, case, plan).last), x[-1][0])
+    assert_close(as_vector(run_on("reference", job.algorithm, case, plan).last), x[-1][0])
 
 
 def test_descent_on_it_ranks_positives_higher():
@@ -397,6 +397,6 @@ def test_descent_on_it_ranks_positives_higher():
     scores = Scores(linear)
     case = Case(Wrong(scores), [examples(40) for _ in range(3)], examples(200), judge=ranking_judge(scores))
     plan = Plan(rounds=10, local_steps=10, outer_batch=4, inner_batch=10, evaluate_every=10)
-    precision = play("stacked", FCSG(1.0), case, plan).column("average_precision")
+    precision = run_on("stacked", FCSG(1.0), case, plan).column("average_precision")
     assert precision[0] < 0.2
     assert precision[-1] > 0.9

@@ -16,7 +16,7 @@ from fedcso.datasets import Examples
 from fedcso.estimators.plain import plain
 from fedcso.problems.auroc import AUROC, auroc, auroc_judge
 from fedcso.problems.scores import Scores, ranking_judge
-from tests.helpers import CLEARLY, assert_close, assert_same_run, finite_difference, play
+from tests.helpers import CLEARLY, assert_close, assert_same_run, finite_difference, run_on
 from tests.rare import as_model, as_vector, auroc_case, auroc_gradient, h, labelled, linear
 
 DATA = labelled(20, 6)
@@ -165,8 +165,8 @@ METHODS = {"FedAvg": FedAvg(0.1), "FCSG": FCSG(0.1), "FCSG-M": FCSGM(0.1, 0.4), 
 @pytest.mark.parametrize("algorithm", METHODS.values(), ids=METHODS)
 def test_engines_agree(algorithm):
     case, plan = auroc_case(), Plan(rounds=2, local_steps=2, outer_batch=3, participation=3)
-    expected = play("reference", algorithm, case, plan)
+    expected = run_on("reference", algorithm, case, plan)
     assert is_finite(expected.shared)
     assert expected.costs.inner_samples == 0
-    assert_same_run(play("threads", algorithm, case, plan, workers=2), expected, tolerance=0.0)
-    assert_same_run(play("stacked", algorithm, case, plan), expected, tolerance=1e-10)
+    assert_same_run(run_on("threads", algorithm, case, plan, workers=2), expected, tolerance=0.0)
+    assert_same_run(run_on("stacked", algorithm, case, plan), expected, tolerance=1e-10)

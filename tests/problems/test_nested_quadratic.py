@@ -8,7 +8,7 @@ from fedcso.core.errors import InvalidValue
 from fedcso.core.plan import Plan
 from fedcso.core.streams import stream
 from fedcso.problems import NestedQuadratic
-from tests.helpers import Case, assert_close, finite_difference, play, standard_error
+from tests.helpers import Case, assert_close, finite_difference, run_on, standard_error
 
 PROBLEM = NestedQuadratic(dimension=3, coupling=0.5, spread=0.8, noise=1.2)
 CENTRES = PROBLEM.centres(3, heterogeneity=0.5)
@@ -72,7 +72,7 @@ def test_fcsg_comes_near_the_optimum_of_the_biased_objective():
     """
     m, plan = 2, Plan(rounds=400, local_steps=5, outer_batch=4, inner_batch=2)
     models = []
-    play(
+    run_on(
         "stacked",
         FCSG(0.02),
         Case(PROBLEM, CENTRES),

@@ -18,7 +18,7 @@ from fedcso.runs.callbacks import Interrupted, Rhythm
 from fedcso.runs.study import Study, Unit, parts, seconds
 from fedcso.runs.tracking import Silent
 from tests import helpers
-from tests.helpers import NEVER, Clock, assert_same_run, play
+from tests.helpers import NEVER, Clock, assert_same_run, run_on
 
 CASE = helpers.nested_quadratic()
 TASK = Task(CASE.problem, CASE.clients)
@@ -70,7 +70,7 @@ def test_results_are_by_unit_setting_and_seed(tmp_path, engine):
     assert list(found) == ["A", "B"]
     for algorithm, traces in zip(algorithms, found["A"], strict=True):
         for seed, trace in zip(SEEDS, traces, strict=True):
-            assert_same_run(trace, play("reference", algorithm, CASE, PLAN, seed))
+            assert_same_run(trace, run_on("reference", algorithm, CASE, PLAN, seed))
 
 
 def test_small_models_are_one_part_and_others_a_part_for_each_run():

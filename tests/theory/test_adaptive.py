@@ -16,7 +16,7 @@ from fedcso.estimators.mlmc import rt_mlmc
 from fedcso.runs.study import Unit, parts
 from fedcso.theory import adaptive
 from fedcso.theory.diagnosis import Diagnosis, Magnitude, Size
-from tests.helpers import ENGINES, assert_close, assert_same_run, classification, nested_quadratic, play
+from tests.helpers import ENGINES, assert_close, assert_same_run, classification, nested_quadratic, run_on
 
 every_engine = pytest.mark.parametrize("engine", ENGINES)
 CASE = nested_quadratic()
@@ -27,7 +27,7 @@ COLUMNS = {"bias", "bias_interval", "noise", "gradient_estimate", "inner_batch"}
 
 @every_engine
 def test_the_columns_are_there_at_the_start_and_every_so_often(engine):
-    trace = play(engine, FCSG(0.1), CASE, PLAN)
+    trace = run_on(engine, FCSG(0.1), CASE, PLAN)
     assert trace.column("round") == [0, 2, 3, 4, 6]
     assert [row["round"] for row in trace.rows if "bias" in row] == [0, 3, 6]
     assert trace.rows[0].keys() >= COLUMNS
@@ -36,7 +36,7 @@ def test_the_columns_are_there_at_the_start_and_every_so_often(engine):
 
 @every_engine
 def test_looking_does_not_change_the_run_but_costs(engine):
-    looked, not_looked = (play(engine, FCSGM(0.1), CASE, replace(PLAN, diagnose_every=k)) for k in (3, 0))
+    looked, not_looked = (run_on(engine, FCSGM(0.1), CASE, replace(PLAN, diagnose_every=k)) for k in (3, 0))
     assert_close(looked.shared, not_looked.shared, tolerance=0.0)
     more = looked.costs.inner_samples - not_looked.costs.inner_samples
     times, outer = 3, adaptive.BATCHES * len(CASE.clients)
@@ -45,7 +45,7 @@ def test_looking_does_not_change_the_run_but_costs(engine):
 
 
 def test_bias_and_noise_are_those_of_the_model_and_of_a_round():
-    trace = play("reference", FCSG(0.1), CASE, PLAN)
+    trace = run_on("reference", FCSG(0.1), CASE, PLAN)
     start = Job(FCSG(0.1), CASE, PLAN).start()
     truth = float(CASE.problem.bias(start, PLAN.inner_batch).norm())
     row = trace.rows[0]
@@ -56,7 +56,7 @@ def test_bias_and_noise_are_those_of_the_model_and_of_a_round():
 
 @every_engine
 def test_only_those_who_take_part_are_asked(engine):
-    trace = play(engine, FCSG(0.1), CASE, replace(PLAN, participation=2, rounds=1, diagnose_every=1))
+    trace = run_on(engine, FCSG(0.1), CASE, replace(PLAN, participation=2, rounds=1, diagnose_every=1))
     per_look = adaptive.BATCHES * 2
     assert trace.costs.outer_samples == 2 * per_look + 2 * 2 * PLAN.outer_batch
 
@@ -79,8 +79,8 @@ def test_m_doubles_up_to_the_most_where_the_bias_misleads(most, bias, then):
 
 @every_engine
 def test_a_run_near_its_biased_optimum_raises_m_and_gets_further(engine):
-    adaptive = play(engine, FCSG(0.05), CASE, ADAPTIVE)
-    fixed = play(engine, FCSG(0.05), CASE, replace(ADAPTIVE, inner_batch_most=None))
+    adaptive = run_on(engine, FCSG(0.05), CASE, ADAPTIVE)
+    fixed = run_on(engine, FCSG(0.05), CASE, replace(ADAPTIVE, inner_batch_most=None))
     sizes = [row["inner_batch"] for row in adaptive.rows if "inner_batch" in row]
     assert sizes == sorted(sizes)
     assert sizes[0] < sizes[-1] <= 16
@@ -89,14 +89,14 @@ def test_a_run_near_its_biased_optimum_raises_m_and_gets_further(engine):
 
 
 def test_engines_agree_on_m():
-    expected = play("reference", FCSG(0.05), CASE, ADAPTIVE)
-    assert_same_run(play("threads", FCSG(0.05), CASE, ADAPTIVE, workers=2), expected, tolerance=0.0)
-    assert_same_run(play("stacked", FCSG(0.05), CASE, ADAPTIVE), expected, tolerance=1e-9)
+    expected = run_on("reference", FCSG(0.05), CASE, ADAPTIVE)
+    assert_same_run(run_on("threads", FCSG(0.05), CASE, ADAPTIVE, workers=2), expected, tolerance=0.0)
+    assert_same_run(run_on("stacked", FCSG(0.05), CASE, ADAPTIVE), expected, tolerance=1e-9)
 
 
 @every_engine
 def test_the_samples_of_every_round_are_counted_with_its_own_m(engine):
-    trace = play(engine, FCSG(0.05), CASE, ADAPTIVE)
+    trace = run_on(engine, FCSG(0.05), CASE, ADAPTIVE)
     m, inner = 1, 0
     for row in trace.rows:
         if row["round"]:
@@ -111,11 +111,11 @@ def test_the_samples_of_every_round_are_counted_with_its_own_m(engine):
 @every_engine
 def test_an_interrupted_run_goes_on_with_its_m(engine):
     snapshots = []
-    whole = play(engine, FCSG(0.05), CASE, ADAPTIVE, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
+    whole = run_on(engine, FCSG(0.05), CASE, ADAPTIVE, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
     middle = snapshots[10]
     assert middle.traces[0].rows[-1]["round"] == 11
     assert "inner_batch" not in middle.traces[0].rows[-1]  # it stands in an earlier one
-    assert_same_run(play(engine, FCSG(0.05), CASE, ADAPTIVE, start=middle), whole, tolerance=0.0)
+    assert_same_run(run_on(engine, FCSG(0.05), CASE, ADAPTIVE, start=middle), whole, tolerance=0.0)
 
 
 def test_runs_with_an_m_of_their_own_are_played_one_by_one():
@@ -153,7 +153,7 @@ def test_the_largest_m_must_suit_the_estimator():
 @every_engine
 def test_a_run_stops_when_the_mean_of_its_squared_gradient_norms_is_small(engine):
     plan = Plan(rounds=200, local_steps=2, inner_batch=20, epsilon=1.0)
-    trace = play(engine, FCSG(0.05), CASE, plan)
+    trace = run_on(engine, FCSG(0.05), CASE, plan)
     norms = trace.column("gradient_norm")
     means = [math.sqrt(sum(value**2 for value in norms[: n + 1]) / (n + 1)) for n in range(len(norms))]
     assert trace.column("mean_gradient_norm") == pytest.approx(means)
@@ -170,8 +170,8 @@ def test_a_grid_goes_on_until_all_its_runs_are_there():
 
 def test_a_stopped_run_is_not_gone_on_with():
     plan, snapshots = Plan(rounds=200, local_steps=2, inner_batch=20, epsilon=1.0), []
-    whole = play("stacked", FCSG(0.05), CASE, plan, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
-    assert_same_run(play("stacked", FCSG(0.05), CASE, plan, start=snapshots[-1]), whole, tolerance=0.0)
+    whole = run_on("stacked", FCSG(0.05), CASE, plan, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
+    assert_same_run(run_on("stacked", FCSG(0.05), CASE, plan, start=snapshots[-1]), whole, tolerance=0.0)
 
 
 def test_an_epsilon_without_an_exact_gradient_is_refused():

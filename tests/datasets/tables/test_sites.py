@@ -23,7 +23,7 @@ from fedcso.problems.auprc import auprc
 from fedcso.problems.auroc import auroc
 from fedcso.problems.cross_entropy import cross_entropy
 from fedcso.reports.tables import client_rows
-from tests.helpers import assert_close, play
+from tests.helpers import assert_close, run_on
 from tests.rare import auprc_case, labelled
 
 LABELS = {"digits": digits().labels, "breast_cancer": breast_cancer().labels}
@@ -299,7 +299,7 @@ def test_they_do_not_train_are_measured_as_undefined_and_do_no_harm(engine):
     task = auprc("linear", data="breast_cancer", clients=4, classes=1)
     idle = [n for n, data in enumerate(task.clients) if not data.labels.any()]
     plan = Plan(rounds=3, local_steps=2, outer_batch=2, inner_batch=3)
-    trace = play(engine, FCSG(0.1), task, plan)
+    trace = run_on(engine, FCSG(0.1), task, plan)
     assert is_finite(trace.shared)
     assert [trace.participation[n] for n in range(4)] == [0 if n in idle else 3 for n in range(4)]
     rows = client_rows({"FCSG": [[trace]]}, [0], task, lambda run: run.last)
@@ -350,7 +350,7 @@ def test_a_single_site_without_positives_cannot_be_trained_on_alone():
 
 def test_a_site_may_have_no_examples_to_train_with_at_all():
     case = auprc_case((9, 3), (0, 0), (8, 2))
-    trace = play("stacked", FCSG(0.1), case, Plan(rounds=2, local_steps=2, weights="size"))
+    trace = run_on("stacked", FCSG(0.1), case, Plan(rounds=2, local_steps=2, weights="size"))
     assert trace.participation == [2, 0, 2]
     assert is_finite(trace.last)
     assert case.problem.size(labelled(0, 0)) == 0
