@@ -25,6 +25,7 @@ FILES = {
         "def untyped(size):\n    pass\n"
         "def clashes_elsewhere(samples: int = 3):\n    pass\n"
         "def needs(size: int):\n    pass\n"
+        "def passes(**options):\n    return clashes(**options)\n"
         "number = 3\n"
     ),
 }
@@ -177,6 +178,7 @@ MISTAKES = {
     ),
     "an option that diagnose has": (["diagnose", "own.py:clashes_elsewhere"], ["'samples'", "is also an option"]),
     "an option that theory has": (["theory", "own.py:clashes_elsewhere"], ["'samples'", "is also an option"]),
+    "an option that is taken, passed on": (["run", "own.py:passes"], ["own.py:passes", "'rounds'", "already exists"]),
     "an argument without a type": (["run", "own.py:untyped"], ["'size' of own.py:untyped has no type", "`size: int`"]),
     "an argument that must be given": (["run", "own.py:needs"], ["size is missing", "fedcso run own.py:needs --help"]),
     "no such module": (["run", "no_such_module:task"], ["module 'no_such_module' can't be imported"]),

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -155,6 +156,8 @@ def add_problem_options(parser: Parser, maker: TaskMaker, problem: str) -> None:
     taken = parser.known_options()
     try:
         for name, argument in inspect.signature(maker).parameters.items():
+            if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
+                continue  # jsonargparse finds the arguments of the function to which they are passed
             if name in taken:
                 raise FedcsoError(
                     f"problem: the argument {name!r} of {problem} is also an option of {parser.prog}; rename it"
@@ -164,5 +167,6 @@ def add_problem_options(parser: Parser, maker: TaskMaker, problem: str) -> None:
                     f"problem: the argument {name!r} of {problem} has no type; add one, as in `{name}: int`"
                 )
         parser.add_function_arguments(maker, as_group=True)
-    except ValueError as error:  # no signature, or a type that jsonargparse does not know
-        raise FedcsoError(f"problem: the arguments of {problem} can't be options: {error}") from error
+    except ValueError as error:  # a function without a signature, or a type that jsonargparse does not know
+        reason = re.sub(r" from <.*?>", "", str(error))
+        raise FedcsoError(f"problem: the arguments of {problem} can't be options: {reason}") from error
