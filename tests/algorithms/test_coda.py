@@ -192,13 +192,13 @@ def test_a_site_without_positives_trains_too():
 def test_a_problem_without_a_dual_is_refused_by_name(name):
     case = CASES[name]
     with pytest.raises(
-        FedcsoError, match=f"CODA\\+ is for min-max problems.*such as auroc; {type(case.problem).__name__} is none"
+        FedcsoError, match=f"CODA\\+ can't be used with {type(case.problem).__name__}: it needs a min-max problem"
     ):
         Job(CODA(), case, Plan())
 
 
 def test_average_precision_is_no_min_max_problem():
-    with pytest.raises(FedcsoError, match="AUPRC is none"):
+    with pytest.raises(FedcsoError, match="CODA\\+ can't be used with AUPRC"):
         run_on("reference", CODA(), auprc_case(), PLAN)
 
 
@@ -206,6 +206,6 @@ def test_average_precision_is_no_min_max_problem():
 def test_it_is_refused_on_the_command_line(tmp_path, problem):
     outcome = call("run", problem, "--algorithm", "CODA+", "--clients", 3, "--out", tmp_path)
     assert outcome.code == BAD_INPUT
-    assert outcome.err.startswith("fedcso: CODA+ is for min-max problems")
+    assert outcome.err.startswith("fedcso: CODA+ can't be used with ")
     assert outcome.err.count("\n") == 1
     assert folders(tmp_path) == []

@@ -106,7 +106,7 @@ def test_it_is_played_by_threads_because_tables_differ_in_size():
 @pytest.mark.parametrize("name", CASES)
 def test_outer_samples_that_are_never_the_same_are_refused(name):
     case = CASES[name]
-    with pytest.raises(FedcsoError, match=f"{type(case.problem).__name__} are never the same twice"):
+    with pytest.raises(FedcsoError, match=f"{type(case.problem).__name__} never draws the same outer sample twice"):
         Job(SOAP(), case, Plan())
 
 
@@ -114,5 +114,5 @@ def test_a_table_for_which_there_is_no_room_is_refused(monkeypatch):
     """Two numbers for each positive: three fit into 7, four do not."""
     monkeypatch.setattr(sox, "MOST_NUMBERS", 7)
     Job(SOAP(), auprc_case((9, 3), (8, 2)), Plan())
-    with pytest.raises(FedcsoError, match=r"client 1 has 4 outer samples .* a state of 2 numbers .* at most 3 are"):
+    with pytest.raises(FedcsoError, match=r"client 1 has 4 outer samples .* a state of 2 numbers .* use at most 3 "):
         Job(SOAP(), auprc_case((9, 3), (8, 4)), Plan())

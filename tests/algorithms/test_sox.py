@@ -1,4 +1,4 @@
-"""SOX and MOML: a state for each ξ, kept at home, and refused where there is none or no room for it."""
+"""SOX and MOML: a state for each ξ, kept by the client; refused if ξ are not finite in number or too many."""
 
 import pytest
 import torch
@@ -112,7 +112,9 @@ def test_moml_is_sox_where_the_outer_sample_is_a_task():
 @pytest.mark.parametrize("name", CASES)
 def test_outer_samples_that_are_never_the_same_are_refused(name):
     case = CASES[name]
-    with pytest.raises(FedcsoError, match=f"{type(case.problem).__name__} are never the same twice; use FCSG-M"):
+    with pytest.raises(
+        FedcsoError, match=f"{type(case.problem).__name__} never draws the same outer sample twice; use FCSG-M"
+    ):
         Job(SOX(), case, Plan())
 
 
@@ -122,7 +124,7 @@ def test_a_table_for_which_there_is_no_room_is_refused(monkeypatch):
     fits, too_many = few_points(sizes=(3, 5)), few_points(sizes=(3, 5, 6))
     Job(SOX(), fits, Plan())
     with pytest.raises(
-        FedcsoError, match=r"client 2 has 6 outer samples .* a state of 3 numbers .* at most 5 are possible"
+        FedcsoError, match=r"client 2 has 6 outer samples .* a state of 3 numbers .* use at most 5 outer samples"
     ):
         Job(SOX(), too_many, Plan())
 
@@ -130,7 +132,7 @@ def test_a_table_for_which_there_is_no_room_is_refused(monkeypatch):
 def test_the_refusal_says_how_much_memory_it_would_take(monkeypatch):
     monkeypatch.setattr(CASE.problem.__class__, "outer_count", lambda self, data: 1_000_000_000)
     with pytest.raises(
-        FedcsoError, match=r"client 0 has 1,000,000,000 outer samples .* 12\.0 GB .* at most 16,666,666 are"
+        FedcsoError, match=r"client 0 has 1,000,000,000 outer samples .* 12\.0 GB .* use at most 16,666,666 "
     ):
         Job(SOX(), CASE, Plan())
 

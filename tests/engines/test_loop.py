@@ -185,7 +185,9 @@ def test_a_run_that_goes_on_knows_what_it_has_chosen(done):
     values = [0.1, 0.2, 0.9, 0.3, 0.4]
     judge = Judge(lambda x, data: {"f1": values[int(x)]}, [Metric("f1", higher_is_better=True)])
     task, plan, snapshots = Task(COUNTING, [NEVER], validation="v", judge=judge), Plan(rounds=4, local_steps=1), []
-    whole = run_on("reference", FCSG(1.0), task, plan, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
+    whole = run_on(
+        "reference", FCSG(1.0), task, plan, callbacks=[lambda progress: snapshots.append(progress.snapshot())]
+    )
     again = from_bytes(to_bytes(snapshots[done - 1]))
     assert_same_run(run_on("reference", FCSG(1.0), task, plan, start=again), whole, tolerance=0.0)
     assert int(whole.best) == 2

@@ -111,7 +111,9 @@ def test_the_samples_of_every_round_are_counted_with_its_own_m(engine):
 @every_engine
 def test_an_interrupted_run_goes_on_with_its_m(engine):
     snapshots = []
-    whole = run_on(engine, FCSG(0.05), CASE, ADAPTIVE, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
+    whole = run_on(
+        engine, FCSG(0.05), CASE, ADAPTIVE, callbacks=[lambda progress: snapshots.append(progress.snapshot())]
+    )
     middle = snapshots[10]
     assert middle.traces[0].rows[-1]["round"] == 11
     assert "inner_batch" not in middle.traces[0].rows[-1]  # it stands in an earlier one
@@ -170,7 +172,9 @@ def test_a_grid_goes_on_until_all_its_runs_are_there():
 
 def test_a_stopped_run_is_not_gone_on_with():
     plan, snapshots = Plan(rounds=200, local_steps=2, inner_batch=20, epsilon=1.0), []
-    whole = run_on("stacked", FCSG(0.05), CASE, plan, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
+    whole = run_on(
+        "stacked", FCSG(0.05), CASE, plan, callbacks=[lambda progress: snapshots.append(progress.snapshot())]
+    )
     assert_same_run(run_on("stacked", FCSG(0.05), CASE, plan, start=snapshots[-1]), whole, tolerance=0.0)
 
 

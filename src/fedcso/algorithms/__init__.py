@@ -1,4 +1,4 @@
-"""One method, one file, named as in its paper; and the table of all of them."""
+"""Federated methods, one per module, named as in their papers, and the table of all of them."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +25,9 @@ ALGORITHMS: Registry[type[Algorithm]] = Registry(
         "CODA+": "coda:CODA",
     },
 )
-"""Every method by the name it has in its paper. A new one is a file and a row here."""
+"""Methods by the names they have in their papers. To add one, write its module and a row here."""
 
-if TYPE_CHECKING:  # type checkers do not see through the table; a class that is missing here is of type Any to them
+if TYPE_CHECKING:  # type checkers can't read the table; to them, a class that is missing here is of type Any
     from fedcso.algorithms.acc_fcsg_m import AccFCSGM as AccFCSGM
     from fedcso.algorithms.bsgd import BSGD as BSGD
     from fedcso.algorithms.bspiderboost import BSpiderBoost as BSpiderBoost

@@ -3,9 +3,9 @@
     u_{t+1} = (1/b) Σ_i ∇F̂(x_t; ξ_i, B_i) + (1 − β) ( u_t − (1/b) Σ_i ∇F̂(x_{t−1}; ξ_i, B_i) )
     x_{t+1} = Π_X( x_t − α u_{t+1} ),        x and u averaged over clients after every q steps
 
-Both gradients are taken on the SAME ξ_i and B_i, so that their noise cancels. u_1 comes from B outer
-samples. Sends x and u. Keeps its own previous iterate x_{t−1}; a client that missed a round has none
-and takes a step of FCSG-M instead. With β = 1 it is FCSG.
+Both gradients are taken on the SAME ξ_i and B_i, so that their noise cancels. u_1 comes from B outer samples. Clients
+send x and u, and keep their previous iterate x_{t−1}; a client that missed a round takes its first step as in FCSG-M.
+With β = 1 it is FCSG.
 
 Reference: Wu et al., Federated Conditional Stochastic Optimization, NeurIPS 2023.
 """
@@ -38,15 +38,15 @@ class AccFCSGM(Algorithm):
         require_fraction("momentum", self.momentum)
 
     def init(self, x: Tree) -> Server:
-        """u_0 is never used: step 0 sets u_1 afresh."""
+        """Return x and u; u = 0 is never used, because step 0 sets u."""
         return Server({"x": x, "u": zeros_like(x)})
 
     def receive(self, shared: dict[str, Tree], local: dict[str, Tree] | None) -> State:
-        """Without a previous iterate of its own, a client starts from the server's."""
+        """Take the server's x as the previous iterate if the client has none."""
         return State(shared, local or {"previous": shared["x"]})
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
-        """Lines 12–14 (line 2 at t = 0), then lines 5–11 of the next iteration."""
+        """Perform lines 12–14 (line 2 at t = 0), then lines 5–11 of the next iteration."""
         x, u = state.shared["x"], state.shared["u"]
         gradient = oracle.grad(x, batch)
         if t == 0:

@@ -2,7 +2,7 @@
 
     x_{t+1} = Π_X( x_t − α (1/b) Σ_i ∇F̂(x_t; ξ_i, B_i) )
 
-FCSG with N = 1 and q = 1, and refused for anything else. Sends x. Keeps nothing.
+This is FCSG with N = 1 and q = 1; other plans are refused. The client sends x and keeps nothing.
 
 Reference: Hu et al., Biased Stochastic First-Order Methods for Conditional Stochastic Optimization
 and Applications in Meta Learning, NeurIPS 2020.
@@ -33,9 +33,9 @@ class BSGD(Algorithm):
         require_positive("learning_rate", self.learning_rate)
 
     def check(self, plan: Plan, problem: Problem, clients: Sequence[Any]) -> None:
-        """One client with all the data, communicating with itself after every step."""
+        """Raise `InvalidValue` unless there is one client and q = 1."""
         require_single_machine("BSGD", plan, len(clients))
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
-        """As FCSG."""
+        """Take a step of FCSG."""
         return FCSG(self.learning_rate).step(state, oracle, batch, t)

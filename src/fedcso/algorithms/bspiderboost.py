@@ -4,8 +4,8 @@
     u_t = u_{t−1} + (1/b) Σ_{i≤b} ( ∇F̂(x_t; ξ_i, B_i) − ∇F̂(x_{t−1}; ξ_i, B_i) )    otherwise
     x_{t+1} = Π_X( x_t − α u_t )
 
-Both gradients of a difference are taken on the same samples. Sends x and u; keeps x_{t−1}. For N = 1
-and q = 1, and refused for anything else. With period 1 it is BSGD with batch B'.
+Both gradients of a difference are taken on the same samples. The client sends x and u, and keeps x_{t−1}. It requires
+N = 1 and q = 1; other plans are refused. With period 1 it is BSGD with batch B'.
 
 Reference: Hu et al., Biased Stochastic First-Order Methods for Conditional Stochastic Optimization
 and Applications in Meta Learning, NeurIPS 2020.
@@ -25,7 +25,7 @@ from fedcso.core.tree import Tree, add_scaled, subtract, zeros_like
 
 @dataclass(frozen=True)
 class BSpiderBoost(Algorithm):
-    """Biased SpiderBoost on one machine: variance reduction by large batches from time to time.
+    """Biased SpiderBoost on one machine: variance reduction by periodic large batches.
 
     learning_rate is α, large_batch is B', drawn every `period` steps.
     """
@@ -42,23 +42,23 @@ class BSpiderBoost(Algorithm):
         require_count("large_batch", self.large_batch)
 
     def check(self, plan: Plan, problem: Problem, clients: Sequence[Any]) -> None:
-        """One client with all the data, communicating with itself after every step."""
+        """Raise `InvalidValue` unless there is one client and q = 1."""
         require_single_machine("BSpiderBoost", plan, len(clients))
 
     def outer_batch(self, t: int, plan: Plan) -> int:
-        """B' at the start of a period, else b."""
+        """Return B' at the start of a period, else b."""
         return self.large_batch if t % self.period == 0 else plan.outer_batch
 
     def init(self, x: Tree) -> Server:
-        """u is set afresh at t = 0."""
+        """Return x and u; step 0 sets u."""
         return Server({"x": x, "u": zeros_like(x)})
 
     def receive(self, shared: dict[str, Tree], local: dict[str, Tree] | None) -> State:
-        """The previous iterate is the machine's own."""
+        """Take x as the previous iterate at the start."""
         return State(shared, local or {"previous": shared["x"]})
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
-        """A fresh gradient, or the last one carried along."""
+        """Take a new gradient at the start of a period, otherwise update the last one."""
         x, u = state.shared["x"], state.shared["u"]
         gradient = oracle.grad(x, batch)
         if t % self.period == 0:

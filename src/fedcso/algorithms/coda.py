@@ -3,8 +3,8 @@
     stage s:   anchor ← v at its start,   η = η₀ / 3^s
     v ← v − η ( ∇_v f + (v − anchor) / γ ),      y ← y + η ∂_y f,       v AND y averaged after every q steps
 
-v is the primal part of x, y the dual one (a number), so the problem's x must be {"primal": …, "dual": …}. Sends x.
-Keeps the stage's anchor: what the client had when the stage began, or when it first took part in it.
+v is the primal part of x and y the dual part (a number), so the problem's x must be {"primal": …, "dual": …}. Clients
+send x, and keep the anchor: their v when the stage began, or when they first took part in it.
 
 References: Guo et al., Communication-Efficient Distributed Stochastic AUC Maximization with Deep Neural Networks, ICML
 2020; Yuan et al., Federated Deep AUC Maximization for Heterogeneous Data with a Constant Communication Complexity, ICML
@@ -36,7 +36,7 @@ class CODA(Algorithm):
     learning_rate: Schedule = 0.1
     proximity: Schedule = 0.01
     stage_steps: int = 1000
-    """Steps of a stage; then the anchor is renewed and the step size divided by three."""
+    """The steps of a stage, after which the anchor is renewed and the step size divided by three."""
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)
@@ -44,31 +44,33 @@ class CODA(Algorithm):
         require_count("stage_steps", self.stage_steps)
 
     def check(self, plan: Plan, problem: Problem, clients: Sequence[Any]) -> None:
-        """A min-max problem."""
+        """Raise `FedcsoError` unless x has a primal and a dual part."""
         x = problem.init(stream(0, 0, 0))
         if not (isinstance(x, dict) and x.keys() == {"primal", "dual"}):
             raise FedcsoError(
-                f"CODA+ is for min-max problems, whose x is {{'primal': …, 'dual': …}}, such as auroc; "
-                f"{type(problem).__name__} is none"
+                f"CODA+ can't be used with {type(problem).__name__}: it needs a min-max problem such as auroc, "
+                "whose x is {'primal': …, 'dual': …}"
             )
 
     def receive(self, shared: dict[str, Tree], local: dict[str, Tree] | None) -> State:
-        """Who is new has no anchor yet."""
+        """Mark a new client, which has no anchor yet, by the stage −1."""
         x = shared["x"]
         return State(shared, local or {"anchor": x["primal"], "stage": torch.full_like(leaves(x["dual"])[0], -1)})
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
-        """Descent on v, held back by the anchor; ascent on y."""
+        """Descend on v, with the proximal term of the anchor, and ascend on y."""
         x = state.shared["x"]
         stage = t // self.stage_steps
-        known = state.local["stage"] == stage
+        is_current = state.local["stage"] == stage
         anchor = map_leaves(
-            lambda held, now: torch.where(known.reshape(known.shape + (1,) * (now.ndim - known.ndim)), held, now),
+            lambda old, new: torch.where(
+                is_current.reshape(is_current.shape + (1,) * (new.ndim - is_current.ndim)), old, new
+            ),
             state.local["anchor"],
             x["primal"],
         )
         gradient = oracle.grad(x, batch)
-        held = add_scaled(gradient["primal"], subtract(x["primal"], anchor), at(self.proximity, t))
+        primal = add_scaled(gradient["primal"], subtract(x["primal"], anchor), at(self.proximity, t))
         rate = at(self.learning_rate, t) / 3**stage
-        moved = oracle.move(x, {"primal": held, "dual": gradient["dual"]}, rate)
+        moved = oracle.move(x, {"primal": primal, "dual": gradient["dual"]}, rate)
         return State({"x": moved}, {"anchor": anchor, "stage": torch.full_like(state.local["stage"], stage)})

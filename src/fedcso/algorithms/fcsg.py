@@ -3,7 +3,7 @@
     u_{t+1} = (1/b) Σ_i ∇F̂(x_t; ξ_i, B_i)
     x_{t+1} = Π_X( x_t − α u_{t+1} ),        averaged over clients after every q steps
 
-Sends x. Keeps nothing.
+Clients send x and keep nothing.
 
 Reference: Wu et al., Federated Conditional Stochastic Optimization, NeurIPS 2023.
 """
@@ -32,7 +32,7 @@ class FCSG(Algorithm):
         require_positive("learning_rate", self.learning_rate)
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
-        """Lines 12–14, then lines 5–11 of the next iteration."""
+        """Perform lines 12–14, then lines 5–11 of the next iteration."""
         x = state.shared["x"]
         u = oracle.grad(x, batch)
         return State({"x": oracle.move(x, u, at(self.learning_rate, t))})

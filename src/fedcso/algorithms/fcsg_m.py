@@ -3,7 +3,7 @@
     u_{t+1} = (1 − β) u_t + (β/b) Σ_i ∇F̂(x_t; ξ_i, B_i),      u_1 from B outer samples
     x_{t+1} = Π_X( x_t − α u_{t+1} ),        x and u averaged over clients after every q steps
 
-Sends x and u. Keeps nothing. With β = 1 it is FCSG.
+Clients send x and u, and keep nothing. With β = 1 it is FCSG.
 
 Reference: Wu et al., Federated Conditional Stochastic Optimization, NeurIPS 2023.
 """
@@ -20,7 +20,7 @@ from fedcso.core.tree import Tree, mix, zeros_like
 
 @dataclass(frozen=True)
 class FCSGM(Algorithm):
-    """FCSG with momentum, which is averaged too (Algorithm 1).
+    """FCSG with momentum, which is averaged over clients as well (Algorithm 1).
 
     learning_rate is α, momentum is β (the weight of the NEW gradient).
     """
@@ -35,11 +35,11 @@ class FCSGM(Algorithm):
         require_fraction("momentum", self.momentum)
 
     def init(self, x: Tree) -> Server:
-        """u_0 is never used: step 0 sets u_1 afresh."""
+        """Return x and u; u = 0 is never used, because step 0 sets u."""
         return Server({"x": x, "u": zeros_like(x)})
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
-        """Lines 12–13 and 15 (line 2 at t = 0), then lines 5–11 of the next iteration."""
+        """Perform lines 12–13 and 15 (line 2 at t = 0), then lines 5–11 of the next iteration."""
         x, u = state.shared["x"], state.shared["u"]
         gradient = oracle.grad(x, batch)
         u = gradient if t == 0 else mix(u, gradient, at(self.momentum, t))

@@ -2,8 +2,8 @@
 
     x_{t+1} = Π_X( x_t − α (1/b) Σ_i ∇f(x_t; ξ_i) ),        averaged over clients after every q steps
 
-For problems whose g is the identity (`classification`); there FCSG is the same method.
-Sends x. Keeps nothing.
+For problems whose g is the identity (such as `classification`), where FCSG is the same method. Clients send x and keep
+nothing.
 
 Reference: McMahan et al., Communication-Efficient Learning of Deep Networks from Decentralized
 Data, AISTATS 2017.
@@ -30,6 +30,6 @@ class FedAvg(Algorithm):
         require_positive("learning_rate", self.learning_rate)
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
-        """One SGD step."""
+        """Take one SGD step."""
         x = state.shared["x"]
         return State({"x": oracle.move(x, oracle.grad(x, batch), at(self.learning_rate, t))})

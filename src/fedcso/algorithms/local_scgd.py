@@ -1,11 +1,11 @@
 """Local-SCGD: stochastic compositional gradient descent with local steps.
 
-    y_{t+1} = (1 − γ) y_t + γ ĝ(x_t)                 the inner value, tracked instead of sampled afresh
+    y_{t+1} = (1 − γ) y_t + γ ĝ(x_t)                 the inner value, tracked over the steps
     z_{t+1} = ∇ĝ(x_t)ᵀ ∇f(y_{t+1})
     x_{t+1} = Π_X( x_t − α z_{t+1} ),       x and y averaged over clients after every q steps
 
-Made for inner samples that do not depend on ξ: y is ONE value for all ξ (the mean over the step's ξ),
-which is what goes wrong on conditional problems. y_1 = ĝ(x_0). Sends x and y. Keeps nothing.
+It is designed for inner samples that do not depend on ξ: y is ONE value for all ξ (the mean over the step's ξ), which
+is wrong for conditional problems. y_1 = ĝ(x_0). Clients send x and y, and keep nothing.
 
 References: Wang, Fang, Liu, Stochastic Compositional Gradient Descent, Math. Programming 2017; Gao,
 Li, Huang, On the Convergence of Local Stochastic Compositional Gradient Descent with Momentum, ICML
@@ -38,18 +38,18 @@ class LocalSCGD(Algorithm):
         require_fraction("tracking", self.tracking)
 
     def init(self, x: Tree) -> Server:
-        """There is no y yet; the first step makes it."""
+        """Return x and an empty y, which the first step sets."""
         return Server({"x": x, "y": ()})
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
-        """Track, then descend."""
+        """Update the tracked y, then descend."""
         x = state.shared["x"]
         y, z = track(state.shared["y"], oracle, x, batch, at(self.tracking, t))
         return State({"x": oracle.move(x, z, at(self.learning_rate, t)), "y": y})
 
 
 def track(y: Tree, oracle: Oracle, x: Tree, batch: Batch, weight: Weight) -> tuple[Tree, Tree]:
-    """The tracked inner value y_{t+1} and the gradient estimate z_{t+1} that it gives."""
+    """Return the tracked inner value y_{t+1} and the gradient estimate z_{t+1} at it."""
     g_hat, chain = oracle.inner(x, batch)
     y = mix(y, g_hat, weight) if leaves(y) else g_hat
     return y, chain(y)

@@ -5,7 +5,7 @@
     u_{t+1} = (1 − β) u_t + β z_{t+1}
     x_{t+1} = Π_X( x_t − α u_{t+1} ),       x, y and u averaged over clients after every q steps
 
-y_1 = ĝ(x_0) and u_1 = z_1. Sends x, y and u. Keeps nothing. With γ = 1 and b = 1 it is FCSG-M.
+y_1 = ĝ(x_0) and u_1 = z_1. Clients send x, y and u, and keep nothing. With γ = 1 and b = 1 it is FCSG-M.
 
 Reference: Gao, Li, Huang, On the Convergence of Local Stochastic Compositional Gradient Descent with
 Momentum, ICML 2022.
@@ -24,7 +24,7 @@ from fedcso.core.tree import Tree, mix, zeros_like
 
 @dataclass(frozen=True)
 class LocalSCGDM(Algorithm):
-    """Local-SCGD with momentum: one tracked inner value for all ξ, and an averaged direction.
+    """Local-SCGD with momentum: one tracked inner value for all ξ, and a running mean of the gradients.
 
     learning_rate is α, tracking is γ, momentum is β.
     """
@@ -40,11 +40,11 @@ class LocalSCGDM(Algorithm):
         require_fraction("momentum", self.momentum)
 
     def init(self, x: Tree) -> Server:
-        """There is no y yet; the first step makes it, and sets u_1 afresh."""
+        """Return x, u and an empty y; the first step sets u and y."""
         return Server({"x": x, "u": zeros_like(x), "y": ()})
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
-        """Track, average, descend."""
+        """Update the tracked y and the momentum u, then descend."""
         x, u = state.shared["x"], state.shared["u"]
         y, z = track(state.shared["y"], oracle, x, batch, at(self.tracking, t))
         u = z if t == 0 else mix(u, z, at(self.momentum, t))

@@ -2,8 +2,8 @@
 
     y_i ← (1 − γ) y_i + γ ĝ(x_t, z⁺_i),       x ← Π_X( x − α (1/b) Σ_i ∇ĝ(x_t, z⁺_i)ᵀ ∇f(y_i) )
 
-SOX without momentum. Works with small inner batches for the price of a state that grows with the positives, which
-the paper's methods do without. Sends x. Keeps all y_i.
+This is SOX without momentum. It works with small inner batches, at the price of a state that grows with the number of
+positives, which the methods of the paper on conditional optimisation do not need. Clients send x and keep all y_i.
 
 Reference: Qi, Luo, Xu, Ji, Yang, Stochastic Optimization of Areas Under Precision-Recall Curves with Provable
 Convergence, NeurIPS 2021.
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fedcso.algorithms.sox import require_room_for_each, track_each
+from fedcso.algorithms.sox import require_states_fit, track_each
 from fedcso.core.algorithm import Algorithm, Schedule, State, at
 from fedcso.core.errors import require_fraction, require_positive
 from fedcso.core.oracle import Oracle
@@ -38,11 +38,11 @@ class SOAP(Algorithm):
         require_fraction("tracking", self.tracking)
 
     def check(self, plan: Plan, problem: Problem, clients: Sequence[Any]) -> None:
-        """Finitely many ξ, and room for a state of each."""
-        require_room_for_each(problem, clients)
+        """Raise `FedcsoError` unless there are finitely many ξ and their states fit into memory."""
+        require_states_fit(problem, clients)
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
-        """Track each ξ's own value, descend."""
+        """Update the tracked values of the batch's ξ, then descend."""
         x = state.shared["x"]
         z, local = track_each(state.local, oracle, x, batch, at(self.tracking, t))
         return State({"x": oracle.move(x, z, at(self.learning_rate, t))}, local)

@@ -3,8 +3,8 @@
     u_{t+1} = (1/b) Σ_i ∇f(x_t; ξ_i) + (1 − β) ( u_t − (1/b) Σ_i ∇f(x_{t−1}; ξ_i) )
     x_{t+1} = Π_X( x_t − α u_{t+1} ),       x and u averaged over clients after every q steps
 
-This is Acc-FCSG-M where g is the identity, line for line, so there is no other code.
-Sends x and u. Keeps its own previous iterate.
+This is Acc-FCSG-M where g is the identity, so it shares its code. Clients send x and u, and keep their previous
+iterate.
 
 Reference: Khanduri et al., STEM: A Stochastic Two-Sided Momentum Algorithm Achieving Near-Optimal
 Sample and Communication Complexities for Federated Learning, NeurIPS 2021.
