@@ -63,7 +63,7 @@ def test_a_program_can_add_and_replace_things(table):
 
 def test_a_thing_that_was_added_knows_its_file(table):
     table["mine"] = UnknownName
-    assert table.file("mine").__name__ == "fedcso.core.errors"
+    assert table.module("mine").__name__ == "fedcso.core.errors"
 
 
 def test_nothing_is_loaded_before_it_is_asked_for():

@@ -198,7 +198,7 @@ def dies_after_a_round():
     """Rank 1 is killed while the others are at work."""
     problem = nested_quadratic().problem
     rounds = []
-    original = distributed.OverRanks.play
+    original = distributed.OverRanks.run_round
 
     def counted(self, round):
         rounds.append(round)
@@ -206,12 +206,12 @@ def dies_after_a_round():
             os.kill(os.getpid(), signal.SIGKILL)
         return original(self, round)
 
-    distributed.OverRanks.play = counted
+    distributed.OverRanks.run_round = counted
     with pytest.raises(ranks.RankLost, match=r"rank \d of 3 lost the others: a rank was killed or failed"):
         run(FCSG(0.1), Case(problem, problem.centres(4)), replace(PLAN, rounds=1000))
     assert len(rounds) == 3
 
 
 def test_without_torchrun_it_says_what_to_do():
-    with pytest.raises(FedcsoError, match=r"needs torchrun: start your script by `torchrun"):
+    with pytest.raises(FedcsoError, match=r"needs torchrun: start your script with `torchrun"):
         run(FCSG(0.1), nested_quadratic())

@@ -156,7 +156,7 @@ class Weights(NamedTuple):
 
 
 def test_a_named_tuple_is_refused_with_what_to_do():
-    with pytest.raises(FedcsoError, match=r"Weights can't be saved; build it of tensors in dicts, tuples, lists"):
+    with pytest.raises(FedcsoError, match=r"a model of type Weights can't be saved: use tensors in dicts"):
         to_bytes(snapshot_of({"x": Weights(torch.ones(1))}))
 
 

@@ -152,7 +152,7 @@ def test_options_of_the_run_and_the_problem_keep_their_names(mine):
 
 
 def test_a_method_that_is_not_named_has_no_options(mine):
-    with pytest.raises(Exception, match="unknown option 'friction'"):
+    with pytest.raises(Exception, match="unknown option --friction"):
         from_options("nested_quadratic", "--algorithm", "FCSG", "--friction", 0.1)
 
 

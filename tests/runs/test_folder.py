@@ -96,7 +96,7 @@ def test_a_file_is_no_run_folder(tmp_path):
 
 
 def test_only_one_may_work_in_it(made):
-    with made.alone(), pytest.raises(FedcsoError, match="another process is at work"), made.alone():
+    with made.alone(), pytest.raises(FedcsoError, match="another process is using"), made.alone():
         pass
     with made.alone():
         pass  # afterwards it is free again

@@ -132,4 +132,4 @@ def test_other_engines_refuse_torchrun(tmp_path, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     outcome = call("run", *QUADRATIC, "--out", tmp_path)
     assert outcome.code == BAD_INPUT
-    assert "choose --engine distributed" in outcome.err
+    assert "use --engine distributed" in outcome.err

@@ -121,7 +121,7 @@ def test_an_interrupted_run_goes_on_with_its_m(engine):
 
 
 def test_runs_with_an_m_of_their_own_are_played_one_by_one():
-    with pytest.raises(FedcsoError, match="one by one"):
+    with pytest.raises(FedcsoError, match="one at a time"):
         run_grid([FCSG(0.1)], CASE, ADAPTIVE, [0, 1])
     unit = Unit("FCSG", Task(CASE.problem, CASE.clients), ADAPTIVE, [FCSG(0.1)], [0, 1])
     assert len(parts(unit)) == 2

@@ -140,7 +140,7 @@ def _together() -> Iterator[None]:
             dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
             atexit.register(_leave)
         yield
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:  # torch raises ValueError if it can't find the other processes
         reason = str(error).rpartition("] ")[2].partition(". ")[0]  # without gloo's source location
         raise RankLost(f"rank {rank()} of {size()} lost the others: a rank was killed or failed ({reason})") from None
 

@@ -111,7 +111,7 @@ def test_runs_on_different_data_are_refused(blank):
     folders = [run("run", *LOGISTIC, *ONE, "--data-seed", seed, out=blank / seed) for seed in ("0", "1")]
     outcome = call("compare", *folders)
     assert outcome.code == BAD_INPUT
-    assert "different data" in outcome.err
+    assert "the data of these runs differ" in outcome.err
     assert all(str(folder) in outcome.err for folder in folders)
     assert call("compare", *folders, "--allow-different-data").code == FINE
 
