@@ -46,7 +46,7 @@ def test_the_sdist_has_tests_examples_and_documents(built):
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     for needed in ("README.md", "LICENSE", "Makefile", "pyproject.toml", "examples/own_problem.py", "tests/helpers.py"):
-        assert f"fedcso/{needed}" in names
+        assert needed in names
 
 
 def test_it_runs_from_the_wheel(built, tmp_path):
@@ -55,9 +55,9 @@ def test_it_runs_from_the_wheel(built, tmp_path):
     place = tmp_path / "site"
     install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", place, wheel]
     subprocess.run([sys.executable, *install], check=True, capture_output=True)
-    start = f"import sys; sys.path.insert(0, {str(place)!r}); from fedcso import cli; print(cli.__file__)"
+    start = f"import sys; sys.path.insert(0, {str(place)!r}); from fedcso.cli import main; print(main.__file__)"
     command = ["run", "nested_quadratic", "--rounds", "2", "--seeds", "1", "--algorithm", "FCSG", "--out", "runs"]
-    program = f"{start}; raise SystemExit(cli.main({command!r}))"
+    program = f"{start}; raise SystemExit(main.main({command!r}))"
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(str(place))

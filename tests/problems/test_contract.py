@@ -11,7 +11,7 @@ from fedcso.core.errors import FedcsoError
 from fedcso.core.estimator import sample
 from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
-from fedcso.core.problem import starting_point, steps_of
+from fedcso.core.problem import split_steps, starting_point
 from fedcso.core.streams import stream
 from fedcso.core.tree import is_finite, named_leaves
 from fedcso.engines import run
@@ -41,7 +41,7 @@ def task(request, characters):
 
 def batch_of(task):
     drawn = sample(task.problem, task.clients[0], stream(5, 0, 0), 1, B, M)
-    return next(iter(steps_of(drawn, 1)))
+    return next(iter(split_steps(drawn, 1)))
 
 
 def test_it_has_clients_with_something_to_train_on(task):

@@ -158,7 +158,7 @@ def test_moml_tracks_an_adapted_model_for_each_task():
     oracle.outer_count = 2
     x, first = in_double(problem.init(stream(0, 0, 0)), drawn(problem, b=3, m=2, data=held))
     _, second = in_double(x, drawn(problem, b=3, m=2, data=held, seed=1))
-    state = method.receive(method.init(x), None)
+    state = method.receive(method.init(x).shared, None)
 
     shapes = map_leaves(lambda leaf: leaf.shape, x)
 

@@ -6,6 +6,7 @@ import pytest
 
 from fedcso.algorithms.fcsg import FCSG
 from fedcso.core.errors import InvalidValue
+from fedcso.core.metric import DeclaredMetrics, Metric
 from fedcso.core.plan import Plan
 from fedcso.core.trace import Trace
 from fedcso.engines import run
@@ -103,6 +104,7 @@ def test_every_round_is_tracked():
 
 def test_a_collapse_is_told_once(caplog):
     class Progress:
+        declared = DeclaredMetrics([Metric("accuracy", higher_is_better=True, share=True)], headline="accuracy")
         traces = (
             Trace(rows=[{"round": r, "accuracy": value} for r, value in enumerate((0.1, 0.9, 0.2, 0.1))]),
             Trace(rows=[{"round": r, "accuracy": 0.1 * r} for r in range(4)]),

@@ -75,12 +75,12 @@ def test_a_killed_rank_ends_the_job_which_goes_on_with_another_number(tmp_path, 
     process = start(tmp_path, *LONG, "--engine", "distributed", "--ranks", 3)
     folder = after_a_checkpoint(tmp_path, process)
     os.kill(ranks_of(process)[victim], number)
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=180)
     assert process.returncode == BROKE_OFF, said
     assert re.search(rf"rank {victim} of 3 was killed by SIGKILL.*resume \S*{folder.name}", said), said
     assert "Traceback" not in said
     process = start(tmp_path, "resume", folder, "--ranks", 2)
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=180)
     assert process.returncode == FINE, said
     assert_same_numbers(folder, simulated)
 
@@ -89,13 +89,13 @@ def test_ctrl_c_stops_all_ranks_after_a_checkpoint(tmp_path, simulated):
     process = start(tmp_path, *LONG, "--engine", "distributed", "--ranks", 2)
     folder = after_a_checkpoint(tmp_path, process)
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=180)
     assert process.returncode == INTERRUPTED, said
     assert "To continue: fedcso resume" in said
     assert "Traceback" not in said
     assert '"interrupted"' in (folder / "status.json").read_text()
     process = start(tmp_path, "resume", folder)
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=180)
     assert process.returncode == FINE, said
     assert_same_numbers(folder, simulated)
 

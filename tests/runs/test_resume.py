@@ -390,7 +390,7 @@ def test_a_run_is_not_resumed_after_ones_own_file_has_changed(interrupted, own, 
     assert f"{name} has changed since {folder} was started" in outcome.err
     assert f"cp {kept} {name}" in outcome.err
     own.unlink()
-    assert f"{name} is missing" in call("resume", folder).err
+    assert f"{name}, which {folder} depends on, is missing" in call("resume", folder).err
     shutil.copy(kept, own)
     assert call("resume", folder).code == FINE
     assert_same_contents(folder, expected)

@@ -53,9 +53,9 @@ SEEDS, ROUNDS, CLIENTS = 2, 3, 3
 
 FILES = {
     *("config.yaml", "env.json", "status.json", "log.txt"),
-    *("metrics.csv", "clients.csv", "table.csv", "table.md", "table.tex"),
+    *("metrics.csv", "metrics.json", "random-iterate.csv", "clients.csv", "table.csv", "table.md", "table.tex"),
     *("curves.png", "curves.pdf", "report.html"),
-    *("model-final.safetensors", "model-best.safetensors"),
+    *("model-final.safetensors", "model-best.safetensors", "model-random.safetensors"),
 }
 
 
@@ -123,8 +123,10 @@ def test_the_models_of_all_runs_are_there(finished):
 
 def test_the_table_has_a_line_for_every_method(finished):
     table = read_csv(finished / "table.csv")
-    assert [row["algorithm"] for row in table] == METHODS
-    assert all(row["seeds"] == str(SEEDS) and row["rounds"] == str(ROUNDS) for row in table)
+    iterates = ["last", "best", "random"]
+    assert [(row["algorithm"], row["iterate"]) for row in table] == [(m, one) for m in METHODS for one in iterates]
+    assert all(row["seeds"] == str(SEEDS) for row in table)
+    assert all(row["rounds"] == str(ROUNDS) for row in table if row["iterate"] == "last")
     for file in ("table.md", "table.tex"):
         assert all(name in (finished / file).read_text() for name in METHODS)
 
@@ -373,7 +375,7 @@ def test_every_engine_tells_a_run_that_diverges(drawn_blank, engine):
 
 def test_if_all_runs_break_off_the_table_says_so(drawn_blank):
     folder = run("run", *QUADRATIC, "--algorithm", "FCSG", "--learning-rate", HUGE, out=drawn_blank, code=BROKE_OFF)
-    (row,) = read_csv(folder / "table.csv")
+    row, *_ = read_csv(folder / "table.csv")
     assert row.get("broke off") == str(SEEDS)
 
 
