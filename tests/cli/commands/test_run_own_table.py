@@ -486,7 +486,10 @@ MISTAKES = {
     "itself less than never": (of("banks.csv", "--itself=-1"), ["itself = -1", "at least 0"]),
     "all positives removed": (["--removed", "1.0"], ["removed = 1.0", "[0, 1)"]),
     "a digit that is none": (["--positive", "11"], ["positive = ", "of the labels there are"]),
-    "more sites than can train": (of("banks.csv", "--participation", "4"), ["participation = 4", "at most 3, the number of clients"]),
+    "more sites than can train": (
+        of("banks.csv", "--participation", "4"),
+        ["participation = 4", "at most 3, the number of clients"],
+    ),
 }
 
 
