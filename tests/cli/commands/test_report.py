@@ -67,3 +67,25 @@ def test_a_sweep_has_a_report_too(blank):
     options = ["--algorithm", "FCSG", "--grid", "learning_rate=0.1,0.01", "--tuning-seeds", "[7]"]
     folder = run("sweep", *QUADRATIC, *options, out=blank)
     assert call("report", folder).code == FINE
+
+
+def test_it_says_which_models_are_exported(blank):
+    folder = run("run", *LOGISTIC, "--algorithm", "FCSG", out=blank)
+    outcome = call("report", folder)
+    assert outcome.code == FINE
+    assert "model   FCSG: seed " in outcome.out
+    assert "best validation accuracy" in outcome.out
+
+
+def test_a_folder_of_an_older_version_is_reported_without_a_best_model_and_can_be_completed(blank):
+    """It has no declarations of metrics, and its best model was chosen on test data."""
+    folder = run("run", *LOGISTIC, "--algorithm", "FCSG", out=blank)
+    before = contents(folder)
+    for name in ("metrics.json", "random-iterate.csv", "model-random.safetensors"):
+        (folder / name).unlink()
+    outcome = call("report", folder)
+    assert outcome.code == FINE
+    assert "has no metrics.json" in outcome.out
+    assert "model   " not in outcome.out
+    assert call("resume", folder).code == FINE
+    assert contents(folder) == before

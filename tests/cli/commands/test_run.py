@@ -79,9 +79,9 @@ def test_a_run_leaves_all_files_and_its_settings_give_the_same_run_again(tmp_pat
     more = RANKED if ranks else set()
     assert {path.name for path in folder.iterdir() if not path.name.startswith(".")} == {*FILES, *more, "checkpoints"}
     again = run("run", "--config", folder / "config.yaml", out=tmp_path / "b")
-    for name in ("metrics.csv", "clients.csv"):
+    for name in ("metrics.csv", "random-iterate.csv", "clients.csv"):
         assert timeless(read_csv(again / name)) == timeless(read_csv(folder / name))
-    for name in ("model-final.safetensors", "model-best.safetensors"):
+    for name in ("model-final.safetensors", "model-best.safetensors", "model-random.safetensors"):
         assert (again / name).read_bytes() == (folder / name).read_bytes()
 
 
@@ -121,10 +121,11 @@ def test_the_models_of_all_runs_are_there(finished):
         assert owners == {f"{name}/{seed}" for name in METHODS for seed in range(SEEDS)}
 
 
-def test_the_table_has_a_line_for_every_method(finished):
+def test_the_table_has_a_line_for_every_iterate_of_every_method(finished):
     table = read_csv(finished / "table.csv")
-    iterates = ["last", "best", "random"]
-    assert [(row["algorithm"], row["iterate"]) for row in table] == [(m, one) for m in METHODS for one in iterates]
+    assert [(row["algorithm"], row["iterate"]) for row in table] == [
+        (name, iterate) for name in METHODS for iterate in ("last", "best", "random")
+    ]
     assert all(row["seeds"] == str(SEEDS) for row in table)
     assert all(row["rounds"] == str(ROUNDS) for row in table if row["iterate"] == "last")
     for file in ("table.md", "table.tex"):
@@ -375,8 +376,8 @@ def test_every_engine_tells_a_run_that_diverges(drawn_blank, engine):
 
 def test_if_all_runs_break_off_the_table_says_so(drawn_blank):
     folder = run("run", *QUADRATIC, "--algorithm", "FCSG", "--learning-rate", HUGE, out=drawn_blank, code=BROKE_OFF)
-    row, *_ = read_csv(folder / "table.csv")
-    assert row.get("broke off") == str(SEEDS)
+    rows = read_csv(folder / "table.csv")
+    assert [(row["iterate"], row.get("broke off")) for row in rows] == [("last", str(SEEDS)), ("best", str(SEEDS))]
 
 
 def test_a_run_that_grows_without_bounds_but_stays_finite_is_reported(drawn_blank):
