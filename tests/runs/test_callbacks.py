@@ -6,16 +6,17 @@ import pytest
 
 from fedcso.algorithms.fcsg import FCSG
 from fedcso.core.errors import InvalidValue
-from fedcso.core.metric import DeclaredMetrics, Metric
 from fedcso.core.plan import Plan
 from fedcso.core.trace import Trace
 from fedcso.engines import run
 from fedcso.runs import checkpoint
 from fedcso.runs.callbacks import Checkpoint, Interrupted, Rhythm, Show, StopOnRequest, Track, WarnOfCollapse
+from tests.declared import RANKED
 from tests.helpers import assert_same_run, nested_quadratic
 
 TASK = nested_quadratic()
 PLAN = Plan(rounds=5, local_steps=2)
+PRECISION = "validation_average_precision"
 
 
 def play(*callbacks, start=None):
@@ -104,10 +105,10 @@ def test_every_round_is_tracked():
 
 def test_a_collapse_is_told_once(caplog):
     class Progress:
-        declared = DeclaredMetrics([Metric("accuracy", higher_is_better=True, share=True)], headline="accuracy")
+        declared = RANKED
         traces = (
-            Trace(rows=[{"round": r, "accuracy": value} for r, value in enumerate((0.1, 0.9, 0.2, 0.1))]),
-            Trace(rows=[{"round": r, "accuracy": 0.1 * r} for r in range(4)]),
+            Trace(rows=[{"round": r, PRECISION: value} for r, value in enumerate((0.1, 0.9, 0.2, 0.1))]),
+            Trace(rows=[{"round": r, PRECISION: 0.1 * r} for r in range(4)]),
         )
 
     warn = WarnOfCollapse("FCSG", [7, 8])

@@ -56,6 +56,14 @@ def test_this_is_none(values):
     assert collapse(rows(*values)) is None
 
 
+@pytest.mark.parametrize("missing", [{}, {METRIC: ""}, {METRIC: None}])
+def test_evaluations_without_the_metric_are_passed_over(missing):
+    """Regression: a run that an earlier version started has no metrics on validation data at first."""
+    before = [{"round": 0, "average_precision": 0.9} | missing]
+    assert collapse(before) is None
+    assert "was 0.7000" in collapse(before + rows(0.2, 0.7, 0.2))
+
+
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20).map(sorted))
 def test_what_only_rises_has_not_collapsed(values):
     assert collapse(rows(*values)) is None

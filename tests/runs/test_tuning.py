@@ -51,6 +51,29 @@ def test_a_grid_is_several_options_or_one_with_semicolons(grid):
     assert SweepConfig.from_flat(config.flat()) == config
 
 
+OWN = """
+from dataclasses import dataclass
+from fedcso.algorithms import FCSG
+
+@dataclass(frozen=True)
+class Mine(FCSG):
+    trials: int = 3
+    metric: str = "mine"
+"""
+
+
+def test_the_settings_of_a_sweep_are_not_those_of_a_method(tmp_path):
+    (tmp_path / "mine.py").write_text(OWN)
+    flat = {"problem": "nested_quadratic", "algorithm": f"{tmp_path / 'mine.py'}:Mine", "trials": 5, "metric": "loss"}
+    config = SweepConfig.from_flat(flat | {"grid": "learning_rate=0.1,0.2"})
+    assert (config.trials, config.metric) == (5, "loss")
+    assert config.run.hyper_parameters == {}
+    (spec,) = config.run.methods
+    assert [(one.method.algorithm.trials, one.method.algorithm.metric) for one in config.points(spec)] == [
+        (3, "mine")
+    ] * 2
+
+
 def test_ranges_come_back_from_a_file():
     search = {"learning_rate": Range(1e-05, 0.1), "momentum": Range(0.1, 1.0)}
     config = sweep("FCSG-M", search=search, trials=3, metric="loss", tuning_seeds=(5, 6))

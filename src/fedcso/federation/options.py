@@ -1,11 +1,14 @@
 """Options of a run over real sites: which sites, how long to wait, how to combine updates, privacy."""
 
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from fedcso.core.errors import InvalidValue, is_number, require, require_choice, require_count, require_positive
 from fedcso.core.plan import Plan
+from fedcso.core.user_code import HERE
 from fedcso.federation.aggregation import AGGREGATES, Aggregation
+from fedcso.runs.config import Flat, RunConfig
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,11 @@ class Federation:
 
 
 OPTIONS = [option.name for option in fields(Federation) if option.init]
+
+
+def run_config(values: Flat, root: Path = HERE) -> RunConfig:
+    """Read the run's part of a flat configuration; no hyper-parameter takes the value of a federation's option."""
+    return RunConfig.from_flat({name: value for name, value in values.items() if name not in OPTIONS}, root)
 
 
 def _names(sites: str) -> list[str]:

@@ -22,7 +22,7 @@ from fedcso.engines.loop import Rounds
 from fedcso.federation.deploy.deployment import Deployment
 from fedcso.federation.deploy.watchdog import watched
 from fedcso.federation.journal import Journal
-from fedcso.federation.options import Federation
+from fedcso.federation.options import Federation, run_config
 from fedcso.federation.privacy import statement
 from fedcso.federation.remote_problem import RemoteProblem, Survey, remote_judge
 from fedcso.federation.request import Order
@@ -59,7 +59,7 @@ def server_app(app: Path) -> ServerApp:
 def _new_folder(app: Path) -> RunFolder:
     """Create the run folder of a run that was started with Flower's command line."""
     settings = read_yaml(app / "config.yaml", "settings")
-    config, data = RunConfig.from_flat(settings, app), {"sites": Federation.from_flat(settings).sites}
+    config, data = run_config(settings, app), {"sites": Federation.from_flat(settings).sites}
     return RunFolder.create(Path(config.out), "flower", settings, data, config.sources())
 
 
@@ -67,7 +67,7 @@ def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
     """Execute the rest of a run; besides the usual results, its folder gets the sites' tables."""
     with at_work(folder), _told(folder), watched(_superlink_port(folder)):
         settings = folder.config()
-        config, federation = RunConfig.from_flat(settings, app), Federation.from_flat(settings)
+        config, federation = run_config(settings, app), Federation.from_flat(settings)
         for_sites = {name: value for name, value in settings.items() if name != "out"}
         order = Order(for_sites, federation.names, seconds=federation.round_seconds)
         roster = Roster(grid, order, federation.round_seconds)

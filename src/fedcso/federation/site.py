@@ -14,6 +14,7 @@ from fedcso.core.problem import Problem
 from fedcso.core.task import Task
 from fedcso.engines.work import Work
 from fedcso.estimators import ESTIMATORS
+from fedcso.federation.options import run_config
 from fedcso.federation.request import Order
 from fedcso.runs.config import RunConfig
 
@@ -74,7 +75,7 @@ class Site:
         own: dict[str, str] = dict(self.own)
         if own and order.agreement:
             own["agreement"] = str(self._agreement(order, number))
-        config = RunConfig.from_flat(order.config | own, app)
+        config = run_config(order.config | own, app)
         task = config.task()
         if own:
             if len(task.clients) != 1:

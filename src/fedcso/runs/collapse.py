@@ -19,11 +19,13 @@ def collapse(rows: Sequence[dict[str, Any]], declared: DeclaredMetrics) -> str |
     be a share, because only of that it is known how much is a lot. The first evaluation that shows it is told.
     """
     name = declared.deciding if declared.validated else declared.headline
-    if name not in rows[0] or not (metric := declared[name]).share or metric.higher_is_better is None:
+    # The first evaluations of a run that an earlier version started have no metrics on validation data.
+    evaluated = [row for row in rows if row.get(name) not in (None, "")]
+    if not evaluated or not (metric := declared[name]).share or metric.higher_is_better is None:
         return None
     sign = 1 if metric.higher_is_better else -1
-    start = best = rows[0]
-    for row in rows:
+    start = best = evaluated[0]
+    for row in evaluated:
         value, before, first = (sign * float(one[metric.name]) for one in (row, best, start))
         if value > before:
             best, before = row, value

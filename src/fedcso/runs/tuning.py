@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,7 +64,7 @@ class SweepConfig:
         for name, text in _assignments("grid", values, "NAME=VALUE,VALUE"):
             grid[name] = f"{grid[name]},{text}" if name in grid else text
         return cls(
-            RunConfig.from_flat(values),
+            RunConfig.from_flat({name: value for name, value in values.items() if name not in _SWEEP}),
             grid,
             {name: Range.parse(name, text) for name, text in _assignments("search", values, "NAME=LOW:HIGH")},
             values.get("trials", 20),
@@ -184,3 +184,7 @@ def _assignments(option: str, values: Flat, form: str) -> list[tuple[str, str]]:
             raise InvalidValue(option, text, form)
         found.append((name.strip(), value.strip()))
     return found
+
+
+_SWEEP = {item.name for item in fields(SweepConfig)}
+"""Names in a flat configuration that are not the run's, whatever a method's hyper-parameters are called."""

@@ -18,7 +18,7 @@ from fedcso.datasets.tables.agree import ELSEWHERE
 from fedcso.engines.work import require_compatible
 from fedcso.estimators import ESTIMATORS
 from fedcso.federation.deploy.app import write_app
-from fedcso.federation.options import Federation
+from fedcso.federation.options import Federation, run_config
 from fedcso.runs.config import RunConfig, option_names
 
 USAGE = "fedcso flower init FOLDER --problem {problem}"
@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
     """Check all settings, then write the app."""
     folder, rest = _split_folder(arguments)
     settings = read_options("flower", str(__doc__), rest, _add_options, USAGE)
-    config, federation = RunConfig.from_flat(settings), Federation.from_flat(settings)
+    config, federation = run_config(settings), Federation.from_flat(settings)
     config.require_available()
     federation.check(config.plan)
     for algorithm, _ in config.built().values():

@@ -16,11 +16,10 @@ from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
 from fedcso.federation.deploy.deployment import CONNECTION, Deployment
 from fedcso.federation.journal import FILE
-from fedcso.federation.options import Federation
+from fedcso.federation.options import Federation, run_config
 from fedcso.reports.recorded import table_in
 from fedcso.reports.terminal import FAILED, show_models
 from fedcso.runs.callbacks import Interrupted
-from fedcso.runs.config import RunConfig
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.progress import Display, display
 
@@ -37,7 +36,7 @@ def main(arguments: list[str]) -> int:
     deployment = Deployment.open(Path(parser.parse_args(arguments).folder))
     deployment.address()  # raises if the federation was never started
     settings = deployment.config()
-    config = RunConfig.from_flat(settings, deployment.package)
+    config = run_config(settings, deployment.package)
     data = {"sites": Federation.from_flat(settings).sites, "federation": str(deployment.folder)}
     return follow(deployment, RunFolder.create(Path(config.out), config.title, settings, data, config.sources()))
 
