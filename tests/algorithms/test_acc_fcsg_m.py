@@ -1,4 +1,4 @@
-"""Acc-FCSG-M where not everyone takes part: the previous iterate is worth something for one round only."""
+"""Acc-FCSG-M with partial participation: the previous iterate is valid for one round only."""
 
 from fedcso.algorithms import AccFCSGM
 from fedcso.core.plan import Plan

@@ -1,4 +1,4 @@
-"""CODA+: stages with their anchors and step sizes, line by line; FedAvg without them; min-max problems only."""
+"""CODA+ against a literal transcription; without stages and anchors it is FedAvg; it needs min-max problems."""
 
 from dataclasses import dataclass, field, replace
 
@@ -29,7 +29,7 @@ every_engine = pytest.mark.parametrize("engine", ENGINES)
 
 @dataclass
 class Client:
-    """v = (w, a, b) and y of one client, and the anchor of each stage that it has taken part in."""
+    """v = (w, a, b) and y of one client, and its anchor in each stage that it took part in."""
 
     v: torch.Tensor
     y: torch.Tensor
@@ -37,9 +37,11 @@ class Client:
 
 
 def coda(case, plan, stage_steps, rate=RATE, proximity=PROXIMITY, seed=0):
-    """stage s: anchor ← v at its start, η = η₀/3^s; v ← v − η(∇_v + (v − anchor)/γ), y ← y + η ∂_y; average both.
+    """Transcribe the method: anchor ← v at the start of stage s, η = η₀/3^s; average v and y after each round.
 
-    A client that was away when a stage began has for its anchor what it received when it first took part in it.
+        v ← v − η(∇_v + (v − anchor)/γ),    y ← y + η ∂_y
+
+    A client that missed the start of a stage takes as anchor what it received when it first took part in the stage.
     """
     job = Job(CODA(rate, proximity, stage_steps), case, plan, seed)
     samples, start, p = literal.drawn(job), job.start(), case.problem.positive_rate
@@ -66,7 +68,7 @@ def coda(case, plan, stage_steps, rate=RATE, proximity=PROXIMITY, seed=0):
 
 @pytest.mark.parametrize("stage_steps", [4, 3, 1, 1000], ids=lambda steps: f"stages of {steps}")
 def test_it_is_its_description_line_by_line(stage_steps):
-    """Stages that begin with a round (4), in the midst of one (3), at every step, and never."""
+    """Stages that start with a round (4), in the middle of one (3), at every step, and never."""
     expected = coda(CASE, PLAN, stage_steps)
     for engine, tolerance in {"reference": 1e-12, "stacked": 1e-12, "threads": 1e-12}.items():
         assert_close(run_on(engine, CODA(RATE, PROXIMITY, stage_steps), CASE, PLAN).last, expected, tolerance)
@@ -80,7 +82,7 @@ def test_anchors_and_stages_make_a_difference():
 
 
 def test_who_missed_the_beginning_of_a_stage_is_held_by_what_it_received_in_it():
-    """Two stages of four rounds, in each of which one client is at work."""
+    """Two stages of four rounds; one client takes part in each round."""
     plan, algorithm, seed = Plan(rounds=8, local_steps=2, outer_batch=4, participation=1), CODA(RATE, PROXIMITY, 8), 1
     present = [Job(algorithm, CASE, plan, seed).participants(r)[0] for r in range(8)]
     assert set(present[:4]) & set(present[5:]) - {present[4]}  # was there in the first, and came late to the second
@@ -101,7 +103,7 @@ def test_without_anchor_and_stages_it_is_fedavg(engine):
 
 
 def test_the_dual_ascends_while_the_rest_descends():
-    """One step on one client, by hand from the start."""
+    """Compute one step of one client by hand."""
     case, plan = auroc_case((20, 6)), Plan(rounds=1, local_steps=1, outer_batch=20)
     job = Job(CODA(0.1), case, plan)
     start = job.start()
@@ -143,7 +145,7 @@ def test_engines_agree_and_stay_finite_whoever_takes_part(participation):
 
 
 def test_engines_agree_on_shortened_gradients():
-    """The model has leaves that are single numbers."""
+    """Some leaves of the model are single numbers."""
     plan, algorithm = replace(PLAN, clip=0.1), CODA(RATE, PROXIMITY, 3)
     expected = run_on("reference", algorithm, CASE, plan)
     assert_same_run(run_on("threads", algorithm, CASE, plan, workers=2), expected, tolerance=0.0)
@@ -170,7 +172,7 @@ def test_only_x_travels_and_the_anchor_stays():
 
 @pytest.mark.parametrize("field", ["learning_rate", "proximity"])
 def test_its_numbers_may_be_schedules(field):
-    """As those of all methods may: what is taken at construction must work in a run."""
+    """What the constructor accepts must work in a run."""
     constant = replace(
         CODA(RATE, PROXIMITY, 3), **{field: lambda t: {"learning_rate": RATE, "proximity": PROXIMITY}[field]}
     )

@@ -1,10 +1,10 @@
-"""What every algorithm owes, on every kind of problem.
+"""The contract that every algorithm must satisfy, on every kind of problem.
 
-A row in `fedcso.algorithms.ALGORITHMS` enters a new algorithm here. (Methods that keep a state of each ξ are played
-where there are finitely many, `helpers.FINITE`, and by engines that need not stack it.)
+A row in `fedcso.algorithms.ALGORITHMS` adds a new algorithm to these tests. (Methods that keep a state for each ξ run
+on problems with finitely many, `helpers.FINITE`, and on engines that do not stack states.)
 
-All engines play the same run, whoever takes part and however clients count; the state stays finite; and
-a run that was interrupted between two rounds goes on as if it had not been.
+All engines give the same run, whichever clients take part and however they are weighted; the state stays finite; and a
+run that is interrupted between two rounds resumes exactly.
 """
 
 from dataclasses import fields, replace
@@ -46,14 +46,14 @@ PLANS = {
 }
 
 OWN = {"own": example("own_algorithm").HeavyBall(learning_rate=0.05)}
-"""The example of a new method owes what the others owe."""
+"""The example of a user's method must satisfy the contract too."""
 
 EVERYWHERE = [
     pytest.param(algorithm, case, id=f"{where}-{name}")
     for name, algorithm in (SETTINGS | OWN).items()
     for where, case in cases_for(algorithm).items()
 ]
-"""Every algorithm on every problem it can be played on."""
+"""Every algorithm on every problem that it accepts."""
 
 everywhere = pytest.mark.parametrize(("algorithm", "case"), EVERYWHERE)
 everywhere_stacked = pytest.mark.parametrize(("algorithm", "case"), [at for at in EVERYWHERE if at.values[0].stacks])
@@ -68,14 +68,14 @@ everywhere_by_every_engine = pytest.mark.parametrize(
 FEDERATED = {
     name: one
     for name, one in SETTINGS.items()
-    if not runs_on_one_machine_only(one) and "few_points" in cases_for(one)  # CODA+ wants a saddle
+    if not runs_on_one_machine_only(one) and "few_points" in cases_for(one)  # CODA+ needs a saddle
 }
 every_federated_algorithm = pytest.mark.parametrize("algorithm", FEDERATED.values(), ids=FEDERATED)
 every_plan = pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 
 
 def assert_engines_agree(algorithm, case, plan, **options):
-    """All that can play the method play as the plain loop does; returns how that is."""
+    """Assert that all engines that can run the method agree with the reference, and return its trace."""
     expected = run_on("reference", algorithm, case, plan, **options)
     assert is_finite(expected.shared)
     for engine in engines_for(algorithm):
@@ -115,7 +115,7 @@ def test_a_run_is_its_seed(algorithm, case):
 
 
 def smaller(algorithm, factor: float):
-    """The same method with all its real numbers scaled."""
+    """Return the same method with all its real hyper-parameters scaled."""
     reals = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     return replace(algorithm, **{name: value * factor for name, value in reals.items() if type(value) is float})
 
@@ -141,7 +141,7 @@ def test_engines_agree_on_whom_they_drop_and_how_these_come_back(algorithm):
 
 
 ESTIMATED = {name: SETTINGS[name] for name in ("FCSG", "Acc-FCSG-M", "SCAFFOLD", "BSpiderBoost")}
-"""Methods that move by ∇F̂, one that looks at a batch twice among them."""
+"""Methods that move by ∇F̂; one of them evaluates a batch at two points."""
 
 
 @pytest.mark.parametrize("algorithm", ESTIMATED.values(), ids=ESTIMATED)
@@ -173,5 +173,5 @@ def test_every_other_method_uses_the_estimator_that_it_is_given(name):
 
 @Estimator
 def halved(problem, x, batch):
-    """Another objective: half of it."""
+    """Return the losses of another objective, half of the original."""
     return plain(problem, x, batch) / 2

@@ -1,7 +1,7 @@
-"""The package computes what the papers print: engines against literal transcriptions of the algorithms.
+"""The algorithms against literal transcriptions of the papers' pseudocode.
 
-A step of ours is "estimate, then move", a paper's iteration "move, then estimate for the next time"; the
-initial estimate makes both the same, and after T steps we hold the paper's x_T and u_T.
+A step of this package is "estimate, then move"; an iteration of the papers is "move, then estimate". With the initial
+estimate both give the same sequence: after T steps the state is the paper's x_T and u_T.
 """
 
 from dataclasses import replace
@@ -40,7 +40,7 @@ chained = pytest.mark.parametrize(("case", "inner", "chain"), CHAINS.values(), i
 
 
 def both(algorithm, case: Case, plan: Plan = PLAN, seed: int = 3, **options):
-    """A run by the reference engine, its start, and the samples it saw."""
+    """Return a run of the reference engine, its starting point, and its samples."""
     job = Job(algorithm, case, plan, seed)
     trace = run(algorithm, case, plan, seed, **options, engine="reference")
     return trace, job, literal.drawn(job)
@@ -125,7 +125,7 @@ def test_local_scgdm_adds_momentum(case, inner, chain):
 
 @pytest.mark.parametrize("participation", [1.0, 2], ids=["everyone", "two"])
 def test_sox_tracks_an_inner_value_for_each_outer_sample(participation):
-    """b = 3 of at most 6 points: some are twice in a batch, and most are met again and again."""
+    """With b = 3 of at most 6 points, some are twice in a batch, and most are drawn many times."""
     plan = Plan(rounds=6, local_steps=Q, outer_batch=3, inner_batch=3, initial_batch=5, participation=participation)
     snapshots = []
     case = few_points()

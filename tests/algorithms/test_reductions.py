@@ -1,4 +1,4 @@
-"""Methods that become one another at certain settings, each with a control that shows it is no accident."""
+"""Methods that are equal at certain settings, each with a control that differs at others."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ on_nested = pytest.mark.parametrize("case", NESTED.values(), ids=NESTED)
 
 
 def last(algorithm, case, plan=PLAN):
-    """Where a run ends."""
+    """Return the last iterate of a run."""
     return run_on("reference", algorithm, case, plan).last
 
 
@@ -58,7 +58,7 @@ def test_local_scgdm_without_tracking_on_single_samples_is_fcsg_m(case):
 
 @on_nested
 def test_local_scgdm_pairs_one_inner_value_with_all_samples_of_a_step(case):
-    """With several ξ a step it is no longer FCSG-M: what goes wrong on conditional problems."""
+    """With several ξ per step it differs from FCSG-M, which is why it fails on conditional problems."""
     momentum = 0.3
     scgdm = last(LocalSCGDM(ALPHA, tracking=1.0, momentum=momentum), case)
     assert gap(scgdm, last(FCSGM(ALPHA, momentum), case)) > CLEARLY
@@ -66,7 +66,7 @@ def test_local_scgdm_pairs_one_inner_value_with_all_samples_of_a_step(case):
 
 @pytest.mark.parametrize("b", [1, 2, 7])
 def test_sox_without_tracking_is_fcsg_m(b):
-    """Whatever the batch: then every ξ has its own inner value of this very step."""
+    """For every batch size, because every ξ then uses its inner value of the current step."""
     case, plan, momentum = few_points(), Plan(rounds=4, local_steps=3, outer_batch=b, inner_batch=3), 0.3
     fcsg_m = last(FCSGM(ALPHA, momentum), case, plan)
     assert_close(last(SOX(ALPHA, tracking=1.0, momentum=momentum), case, plan), fcsg_m)
@@ -74,7 +74,7 @@ def test_sox_without_tracking_is_fcsg_m(b):
 
 
 def test_sox_of_one_client_with_one_outer_sample_is_local_scgdm():
-    """Then the one value that Local-SCGDM tracks is the right one; with two ξ it is not."""
+    """The single value that Local-SCGDM tracks is right for one ξ, and wrong for two."""
     plan, settings = Plan(rounds=6, local_steps=2, outer_batch=1, inner_batch=3), (ALPHA, 0.4, 0.3)
     one, two = few_points(sizes=(1,)), few_points(sizes=(2,))
     assert_close(last(SOX(*settings), one, plan), last(LocalSCGDM(*settings), one, plan))
@@ -123,7 +123,7 @@ def test_inner_samples_do_not_matter_where_the_inner_function_is_the_identity():
 
 @on_nested
 def test_scaffold_is_fedavg_in_the_first_round(case):
-    """All control variates are still zero then."""
+    """All control variates are still zero."""
     first_round = Plan(rounds=1, local_steps=3)
     assert_close(last(Scaffold(ALPHA), case, first_round), last(FedAvg(ALPHA), case, first_round))
     assert gap(last(Scaffold(ALPHA), case), last(FedAvg(ALPHA), case)) > CLEARLY
@@ -131,6 +131,6 @@ def test_scaffold_is_fedavg_in_the_first_round(case):
 
 @on_nested
 def test_scaffold_of_a_single_client_is_fedavg(case):
-    """Its control variate is the server's: the correction c − c_n vanishes."""
+    """Its control variate equals the server's, so the correction c − c_n vanishes."""
     alone = replace(case, clients=case.clients[:1])
     assert_close(last(Scaffold(ALPHA), alone), last(FedAvg(ALPHA), alone))

@@ -1,4 +1,4 @@
-"""SOAP: a tracked pair for each positive, line by line on average precision; SOX without momentum."""
+"""SOAP against a literal transcription on average precision; it is SOX without momentum."""
 
 import pytest
 import torch
@@ -20,9 +20,10 @@ SOME = Plan(rounds=6, local_steps=2, outer_batch=3, inner_batch=4, participation
 
 
 def soap(case, plan, alpha=ALPHA, gamma=GAMMA):
-    """Qi et al. 2021, with local steps: y_i ← (1 − γ) y_i + γ ĝ, x ← x − α (1/b) Σ_i ∇ĝᵀ∇f(y_i). x and all y_i.
+    """Transcribe Qi et al. 2021 with local steps: y_i ← (1 − γ) y_i + γ ĝ, x ← x − α (1/b) Σ_i ∇ĝᵀ∇f(y_i).
 
-    Who does not take part keeps its y_i; of one that is twice in a batch the later counts.
+    Return x and all y_i. A client that does not take part keeps its y_i; if a positive is in a batch twice, the later
+    value is taken.
     """
     job = Job(SOAP(alpha, gamma), case, plan)
     samples, x = literal.drawn(job), as_vector(job.start())
@@ -111,7 +112,7 @@ def test_outer_samples_that_are_never_the_same_are_refused(name):
 
 
 def test_a_table_for_which_there_is_no_room_is_refused(monkeypatch):
-    """Two numbers for each positive: three fit into 7, four do not."""
+    """Each positive has two numbers: three fit into 7, four do not."""
     monkeypatch.setattr(sox, "MOST_NUMBERS", 7)
     Job(SOAP(), auprc_case((9, 3), (8, 2)), Plan())
     with pytest.raises(FedcsoError, match=r"client 1 has 4 outer samples .* a state of 2 numbers .* use at most 3 "):

@@ -29,7 +29,7 @@ def batch_of(*numbers: int, seed: int = 0) -> Batch:
 
 
 def step(batch: Batch, local=None, t: int = 1) -> State:
-    """One step from X and u = 0."""
+    """Return the state after one step from X and u = 0."""
     oracle = Oracle(CASE.problem, plain)
     oracle.outer_count = len(POINTS)
     return SOX(ALPHA, GAMMA, BETA).step(State({"x": X, "u": torch.zeros_like(X)}, local or {}), oracle, batch, t)
@@ -119,7 +119,7 @@ def test_outer_samples_that_are_never_the_same_are_refused(name):
 
 
 def test_a_table_for_which_there_is_no_room_is_refused(monkeypatch):
-    """3 numbers each: 5 fit into 15, a sixth does not."""
+    """Each state has 3 numbers: 5 fit into 15, a sixth does not."""
     monkeypatch.setattr(sox, "MOST_NUMBERS", 15)
     fits, too_many = few_points(sizes=(3, 5)), few_points(sizes=(3, 5, 6))
     Job(SOX(), fits, Plan())
@@ -165,12 +165,12 @@ def assert_refused(*arguments, says):
 
 
 def test_tasks_drawn_afresh_are_refused_on_the_command_line(characters, tmp_path):
-    assert_refused("--out", tmp_path, says=["MAML are never the same twice", "finitely many (for maml: tasks)"])
+    assert_refused("--out", tmp_path, says=["MAML never draws the same outer sample twice", "(for maml: tasks)"])
     assert not folders(tmp_path)
 
 
 def test_too_many_tasks_are_refused_on_the_command_line(characters, tmp_path):
-    says = ["client 0 has 200,000 outer samples (for maml: tasks)", "GB in float32", "take fewer"]
+    says = ["client 0 has 200,000 outer samples (for maml: tasks)", "GB in float32", "use at most"]
     assert_refused("--tasks", 200_000, "--out", tmp_path, says=says)
     assert not folders(tmp_path)
 

@@ -1,4 +1,4 @@
-"""Hyper-parameters are checked at construction, and the message says which, what and what is allowed."""
+"""Hyper-parameters are checked at construction; messages name the field, the value and what is allowed."""
 
 import math
 from dataclasses import fields
@@ -21,7 +21,7 @@ ALLOWED = {
     "proximity": POSITIVE,
     "stage_steps": COUNT,
 }
-"""What a hyper-parameter must be, by its name; of others it is only known that they are not nonsense."""
+"""The allowed values of hyper-parameters by name; others are tested with nonsense only."""
 
 NONSENSE = ["fast", None, []]
 

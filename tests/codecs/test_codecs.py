@@ -1,6 +1,6 @@
-"""What every codec owes: engines apply it alike, count the bytes of its messages, and both ends agree on what is said.
+"""The contract of every codec: all engines apply it and count the bytes of its messages, and both sides agree.
 
-A row in `CODECS` enters a new codec here, for every method that it suits.
+A row in `CODECS` adds a new codec to these tests, for every method that shares what it needs.
 """
 
 from collections import defaultdict
@@ -66,7 +66,7 @@ def test_every_codec_has_a_row():
     assert all(type(codec) is codecs.CODECS[name] for name, codec in CODECS.items())
 
 
-# ----------------------------------------------------------------------------- what one end says, the other hears
+# ------------------------------------------------------------------------------------ one server and one client
 
 
 def tree(seed, dtype=torch.float64):
@@ -84,14 +84,14 @@ def a_round(number):
 
 @dataclass
 class Conversation:
-    """One server and one client that is always there; the client's update is the same as what it was sent."""
+    """One server and one client that never misses a round and sends back what it received."""
 
     codec: Codec
     kept: dict = field(default_factory=dict)
     memory: dict | None = None
 
     def down(self, shared, number):
-        """What the client takes from the server's message."""
+        """Return what the client reads from the server's message."""
         sent = self.codec.broadcast(shared, self.kept, a_round(number))
         message = sent.to_new if self.memory is None else sent.to_known
         received, self.memory = self.codec.receive(message, self.memory, a_round(number))
@@ -100,7 +100,7 @@ class Conversation:
         return received, fresh
 
     def up(self, shared, number):
-        """What the server reads in the client's message."""
+        """Return what the server reads from the client's message."""
         message, self.memory = self.codec.reply(shared, self.memory, a_round(number))
         return self.codec.read(message)
 
@@ -142,7 +142,7 @@ def test_what_loses_nothing_is_the_identity(codec):
 
 @every_codec
 def test_a_client_that_was_there_and_one_that_was_not_hear_the_same(codec):
-    """To the last bit, but where a client's own u is meant to differ from the others'."""
+    """Exactly, except for the codec that lets each client continue with its own u."""
     talk = Conversation(codec)
     for number in range(4):
         known, fresh = talk.down(shared_of(number), number)
@@ -180,7 +180,7 @@ def test_messages_and_memories_are_left_alone(codec):
 @pytest.mark.parametrize("codec", [BFloat16(), Int8()], ids=["bfloat16", "int8"])
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_what_rounding_takes_is_added_before_the_next(codec, way):
-    """The sum of what is sent stays within one rounding of the sum of what was meant, however many rounds there are."""
+    """The sum of the sent values stays within one rounding of the sum of the exact ones, for any number of rounds."""
     u = torch.tensor([1.0, 0.003, -0.7], dtype=torch.float64)
     shared, talk, total = {"x": torch.zeros_like(u), "u": u}, Conversation(codec), torch.zeros_like(u)
     talk.down(shared, 0)
@@ -205,11 +205,11 @@ def test_rounding_moves_a_run_little(codec):
     assert 1e-9 < gap(run_on("reference", FCSGM, CASE, PLAN, codec=codec).last, expected) < 10 * CLEARLY
 
 
-# ------------------------------------------------------------------------------ engines apply it alike
+# ------------------------------------------------------------------------------------------ engines agree
 
 
 def assert_engines_agree(algorithm, case, plan, codec):
-    """All that can play it play as the plain loop does; returns how that is."""
+    """Assert that all engines that can run it agree with the reference, and return its trace."""
     expected = run_on("reference", algorithm, case, plan, codec=codec)
     assert_same_run(run_on("threads", algorithm, case, plan, codec=codec, workers=2), expected, tolerance=0.0)
     if "stacked" in engines_for(algorithm, codec):
@@ -286,7 +286,7 @@ def test_u_sent_every_round_is_u_sent():
 
 
 def test_u_never_sent_is_u_at_home():
-    """With β = 1 nothing is remembered in u, so that it does not matter where it is."""
+    """With β = 1, u has no memory, so it does not matter which u a client has."""
     never = run_on("reference", type(FCSGM)(0.05, 1.0), CASE, PLAN, codec=Occasional(1000))
     assert_close(never.last, run_on("reference", SETTINGS["FCSG"], CASE, PLAN).last)
 
@@ -303,7 +303,7 @@ def test_the_server_has_the_last_average_of_u_between_two():
 
 @dataclass(frozen=True)
 class Tapped(Codec):
-    """A codec that counts the bytes of every message which clients receive and send."""
+    """A codec that counts the bytes of every message that clients receive and send."""
 
     codec: Codec = full
     heard: dict = field(default_factory=lambda: defaultdict(int), compare=False)
@@ -351,9 +351,9 @@ def test_bytes_are_those_of_the_paper_or_fewer():
     assert sent(full, PLAN) == (2 * messages * VECTOR,) * 2
     assert sent(BFloat16(), PLAN) == (messages * (VECTOR + 2 * one_byte),) * 2
     assert sent(Int8(), PLAN) == (messages * (VECTOR + one_byte + 4),) * 2
-    # u goes up in rounds 3 and 6, and down in rounds 1 and 4.
+    # Clients send u in rounds 3 and 6, the server in rounds 1 and 4.
     assert sent(Occasional(3), PLAN) == ((messages + 4 * 2) * VECTOR,) * 2
-    # Only at the start does nobody know what happened before.
+    # Only in the first round does no client remember the previous x.
     assert sent(Inferred(), PLAN) == (messages * VECTOR, (messages + 4) * VECTOR)
 
 

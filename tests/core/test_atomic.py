@@ -1,4 +1,4 @@
-"""A file is either whole or not there, whatever happens to the one who writes it."""
+"""A file is either complete or absent, whatever happens to the process that writes it."""
 
 import os
 import random
@@ -23,7 +23,7 @@ for n in itertools.count():
     letter = b"abcdefghijklmnopqrstuvwxyz"[n % 26 : n % 26 + 1]
     atomic.write(Path(sys.argv[2]), letter * (n * 7919 % 300_000 + 1) + b"END")
 """
-"""Writes one content after the other over the same file: a letter, many times, and an end."""
+"""A program that overwrites the same file again and again: one letter many times, and an end mark."""
 
 
 def is_whole(content):
@@ -38,7 +38,7 @@ def test_the_check_of_the_next_test_knows_a_partial_file():
 
 @contextmanager
 def writer_of(target):
-    """A process that writes until it is killed, at the end of the block."""
+    """Run a process that writes until it is killed at the end of the block."""
     process = subprocess.Popen([sys.executable, "-S", "-c", WRITER, atomic.__file__, str(target)])
     try:
         while not target.exists():

@@ -1,4 +1,4 @@
-"""Clipping: a gradient longer than the norm is shortened to it, for each client and setting; nothing is hidden."""
+"""Clipping of gradients to a norm, for each client and setting; values that are not finite stay visible."""
 
 import math
 from dataclasses import replace
@@ -91,7 +91,7 @@ def test_no_gradient_stays_none():
 
 @pytest.mark.parametrize("size", [1e18, 1e25, 1e38])
 def test_a_gradient_whose_square_overflows_is_shortened_too(size):
-    """Else it would vanish without a word."""
+    """An overflow of the norm would set the gradient to 0."""
     after = clip_norm(torch.tensor([3.0, -4.0]) * (size / 5), 1.0)
     assert_close(after, torch.tensor([0.6, -0.8]), tolerance=1e-5)
 
@@ -194,7 +194,7 @@ def test_without_a_norm_or_with_one_never_reached_all_is_as_before(engine, clip)
 @every_engine
 @pytest.mark.parametrize("problem", [Clock("loss"), Clock("gradient"), BoxedClock("gradient")])
 def test_a_number_that_is_none_is_still_told_with_client_and_round(engine, problem):
-    """The third client breaks at the fifth step, the first of the third round."""
+    """The third client breaks at the fifth step, which is the first of the third round."""
     case, plan = Case(problem, [NEVER, NEVER, 4.0, NEVER]), Plan(rounds=4, local_steps=2, clip=1.0)
     with pytest.raises(NonFinite) as caught:
         run_on(engine, FCSG(1.0), case, plan)

@@ -1,4 +1,4 @@
-"""The constants of Assumptions 1–3: what follows from them, and that the built-in problems state theirs rightly."""
+"""The constants of Assumptions 1–3: what they imply, and that those of the built-in problems are right."""
 
 import pytest
 import torch
@@ -66,7 +66,7 @@ every = pytest.mark.parametrize("case", KNOWN.values(), ids=KNOWN)
 
 
 def centre(case: Case) -> torch.Tensor:
-    """Of the ball that the problem's constants are for."""
+    """Return the centre of the ball on which the problem's constants hold."""
     if isinstance(case.problem, NestedQuadratic):
         return case.problem.optimum(case.clients)
     return torch.zeros(case.problem.dimension, dtype=torch.float64)
@@ -94,7 +94,7 @@ def test_gradients_differ_by_no_more_than_the_smoothness_allows(case, seeds, cli
 @every
 @pytest.mark.parametrize("m", [1, 4])
 def test_estimates_vary_no_more_and_are_biased_no_more_than_stated(case, m):
-    """Also the difference of two estimates on the same samples, squared, which variance reduction builds on."""
+    """This includes the squared difference of two estimates on the same samples, which variance reduction needs."""
     draws = 20_000
     for seed in range(4):
         x, near = in_the_ball(case, seed), in_the_ball(case, seed) + 0.1

@@ -1,4 +1,4 @@
-"""Counted costs are the ones a hand would count."""
+"""Counted costs against costs computed by hand."""
 
 from dataclasses import dataclass, replace
 
@@ -30,12 +30,12 @@ VECTOR = CASE.problem.dimension * 8
 
 @dataclass(frozen=True)
 class Bill:
-    """What one method costs: evaluations of ∇F̂ per ξ after the first step, and vectors per message."""
+    """The costs of one method: evaluations of ∇F̂ per ξ after the first step, and vectors per message."""
 
     gradients: int
     sends: int
     missing_at_first: int = 0
-    """Vectors that the server's first message lacks."""
+    """The number of vectors that the server's first message does not contain yet."""
 
 
 BILLS = {

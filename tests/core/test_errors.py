@@ -1,4 +1,4 @@
-"""Mistakes are told by field, value and what is allowed."""
+"""Error messages name the field, the value and what is allowed."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""The biased estimator of equation (4): what it computes, how its bias falls with m, and for whom."""
+"""The biased estimator of equation (4): its value and gradient, its bias as a function of m, and the oracle."""
 
 import math
 from dataclasses import dataclass
@@ -116,7 +116,7 @@ def test_mean_outside_averages_f_over_single_samples():
 
 
 class Bias(NamedTuple):
-    """Monte-Carlo estimates of E∇F̂ − ∇F for several m, and their standard errors."""
+    """Return Monte-Carlo estimates of E∇F̂ − ∇F for several m, and their standard errors."""
 
     sizes: list[int]
     means: torch.Tensor
@@ -124,7 +124,7 @@ class Bias(NamedTuple):
 
 
 def monte_carlo_bias(problem: Problem, data, x, truth, estimator=plain, draws: int = 100_000) -> Bias:
-    """All draws in one pass: a cohort of as many clients, each with one ξ."""
+    """Return all draws in one pass, as a cohort with one client per draw, each with one ξ."""
     sizes = [1, 2, 4, 8, 16]
     means, errors = [], []
     for m in sizes:
@@ -137,7 +137,7 @@ def monte_carlo_bias(problem: Problem, data, x, truth, estimator=plain, draws: i
 
 
 def log_log_slope(bias: Bias, power: int) -> tuple[float, float]:
-    """The slope of ‖bias‖^power over m in logarithms by least squares, and its standard error."""
+    """Return the least-squares slope of log ‖bias‖^power over log m, and its standard error."""
     norms = bias.means.norm(dim=1)
     # The error of log ‖v‖ is at most that of v, relative to ‖v‖.
     relative = bias.errors.norm(dim=1) / norms
@@ -148,7 +148,7 @@ def log_log_slope(bias: Bias, power: int) -> tuple[float, float]:
 
 
 def assert_slope(bias: Bias, power: int, expected: float) -> None:
-    """The fitted slope is the expected one within four standard errors, which must be small themselves."""
+    """Assert that the fitted slope is the expected one within four standard errors, which must be small."""
     slope, error = log_log_slope(bias, power)
     assert error < 0.1 * power
     assert abs(slope - expected) < 4 * error
@@ -203,7 +203,7 @@ class Kinked(Problem):
 
 
 def test_squared_bias_of_a_kinked_f_falls_like_one_over_m():
-    """The rate of Lemma A.2(a), ‖E∇F̂ − ∇F‖² ≤ L_g² S_f² σ_g² / m, is attained: it can't be improved."""
+    """The rate of Lemma A.2(a), ‖E∇F̂ − ∇F‖² ≤ L_g² S_f² σ_g² / m, is attained, so it can't be improved."""
     problem = Kinked()
     bias = monte_carlo_bias(problem, None, problem.init(stream(0, 0, 0)), truth=0.0)
     stated = torch.tensor([[problem.sigma / math.sqrt(2 * math.pi * m)] for m in bias.sizes])

@@ -30,7 +30,7 @@ def test_models_evaluated_together_are_evaluated_each(case):
 
 
 class Unknown(NestedQuadratic):
-    """Its F is not known."""
+    """A problem whose exact F is unknown."""
 
     exact = None
 
@@ -91,7 +91,7 @@ def test_of_validation_metrics_only_the_one_that_selects_is_shown():
 
 
 def test_a_judge_may_not_use_the_name_of_what_is_known_exactly():
-    """The loss on test data would stand in the place of F, and choose."""
+    """The loss on test data would take the place of F, and choose the model."""
     judge = Judge(lambda x, data: {"loss": 1.0}, [Metric("loss", higher_is_better=False)])
     problem = NestedQuadratic(3)
     with pytest.raises(

@@ -17,7 +17,7 @@ PREVALENCE = Metric("prevalence", curve=False)
 
 
 def measure(x, number):
-    """How far x lies from a number, the half-width of that, and, if the number is not negative, its root."""
+    """Return the distance of x from a number, its half-width, and the root of the number if it is not negative."""
     distance = (x - number).square().sum(-1)
     root = math.sqrt(number) if number >= 0 else math.nan
     return {"distance": distance, "distance_interval": distance / 2, "root": root, "prevalence": 0.5}
@@ -115,6 +115,6 @@ def test_a_client_without_data_of_its_own_is_left_out():
 
 
 def test_clients_do_not_remember_how_they_measured():
-    """A graph kept for every evaluation would fill the memory."""
+    """Keeping an autograd graph for every evaluation would exhaust the memory."""
     (metrics,) = JUDGE.measure_at_clients(X.clone().requires_grad_(), ByClient(4.0, [0.0]))
     assert not metrics["distance"].requires_grad

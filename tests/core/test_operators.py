@@ -1,7 +1,6 @@
-"""Guards against slow code that can't flake: how many operators a step takes, and how many forward passes.
+"""Guards against slow code that do not depend on timing: counts of operators and forward passes in a step.
 
-Seconds depend on the machine; counts do not. A change that makes a step take more operators must raise the number here,
-and say why.
+A change that makes a step take more operators must raise the number here and say why.
 """
 
 import pytest
@@ -20,14 +19,14 @@ METHODS = {"FCSG": FCSG(0.05), "FCSG-M": FCSGM(0.05, 0.3), "Acc-FCSG-M": AccFCSG
 
 
 def operators(engine, method, case, steps, **plan):
-    """How many operators of torch a run of one round calls, those inside others included."""
+    """Return the number of torch operators that a run of one round calls, including nested ones."""
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
         run_on(engine, method, case, Plan(rounds=1, local_steps=steps, **plan))
     return sum(event.count for event in profiler.key_averages() if event.key.startswith("aten::"))
 
 
 def operators_per_step(engine, method, case, **plan):
-    """Of one more step, whatever a round takes besides."""
+    """Return the number of operators of one more step, without the overhead of a round."""
     few, many = 8, 24
     return (operators(engine, method, case, many, **plan) - operators(engine, method, case, few, **plan)) / (many - few)
 
@@ -35,7 +34,7 @@ def operators_per_step(engine, method, case, **plan):
 LOGISTIC = InvariantLogistic()
 
 STACKED = {"FCSG": 95, "FCSG-M": 96, "Acc-FCSG-M": 185}
-"""At most so many for all clients of a run together; with torch 2.13 they are 89, 90 and 173."""
+"""The most operators allowed for all clients together; with torch 2.13 there are 89, 90 and 173."""
 
 
 @pytest.mark.parametrize("method", STACKED)
@@ -48,7 +47,7 @@ def test_a_stacked_step_takes_few_operators_whatever_the_number_of_clients(metho
 
 
 def test_the_plain_loop_takes_more_with_every_client():
-    """A control: what is counted grows where it should."""
+    """This control shows that the count grows where it should."""
     few, many = (
         operators_per_step("reference", METHODS["FCSG"], Case(LOGISTIC, LOGISTIC.clients(n)), inner_batch=10)
         for n in (2, 4)
@@ -84,7 +83,7 @@ def counted():
 @pytest.mark.parametrize(("method", "points"), [("FCSG", 1), ("FCSG-M", 1), ("Acc-FCSG-M", 2)])
 @pytest.mark.parametrize("engine", ["reference", "threads"])
 def test_a_step_of_auprc_is_one_forward_pass_of_b_and_m_examples(counted, engine, method, points):
-    """Not b·m: all positives of a step share the others, and both go through the network together."""
+    """It is not b·m: all positives of a step share the inner batch, in one pass through the network."""
     b, m, steps = 5, 7, 4
     run_on(engine, METHODS[method], counted, Plan(rounds=1, local_steps=steps, outer_batch=b, inner_batch=m))
     per_client = 1 + points * (steps - 1)  # the first step has one point only

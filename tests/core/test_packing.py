@@ -1,4 +1,4 @@
-"""Trees as bytes: any shape, any kind of numbers, readable by safetensors itself."""
+"""Trees packed into bytes: any shape and dtype, readable by safetensors."""
 
 import pytest
 import torch

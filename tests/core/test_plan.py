@@ -1,4 +1,4 @@
-"""The sizes of a run: what is allowed, and who takes part in a round."""
+"""The sizes of a run: allowed values, and the clients that take part in a round."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What problems are written with: `per_sample` for a g of one sample, `ascend` for min-max."""
+"""Tools to write problems with: `per_sample` for a g of one sample, `ascend` for min-max."""
 
 from dataclasses import dataclass
 
@@ -103,7 +103,7 @@ def test_defaults_add_nothing():
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_steps_of_takes_a_batch_apart_along_its_first_axis(case):
+def test_split_steps_splits_a_batch_along_its_first_axis(case):
     whole = sample(case.problem, case.clients[0], stream(0, 0, 0), steps=3, b=2, m=4)
     parts = split_steps(whole, 3)
     assert len(parts) == 3

@@ -10,7 +10,7 @@ from fedcso.core.projections import ball, box, nonnegative, simplex
 from tests.helpers import assert_close
 
 SIZE = 1e3
-"""Of the largest coordinates tried; rounding errors are relative to it."""
+"""The magnitude of the largest coordinates tried; rounding errors are relative to it."""
 ROUNDING = 1e-12 * SIZE
 
 PROJECTIONS = {

@@ -1,4 +1,4 @@
-"""Tables of what there is: rows are loaded when they are asked for, and a wrong name suggests the nearest."""
+"""Registries: rows are loaded when they are first used, and a wrong name suggests the nearest ones."""
 
 import subprocess
 import sys
@@ -61,7 +61,7 @@ def test_a_program_can_add_and_replace_things(table):
     assert list(table) == ["exponential", "mine"]
 
 
-def test_a_thing_that_was_added_knows_its_file(table):
+def test_an_added_object_has_a_module(table):
     table["mine"] = UnknownName
     assert table.module("mine").__name__ == "fedcso.core.errors"
 

@@ -1,4 +1,4 @@
-"""The values of schedules at given steps, and what they refuse."""
+"""The values of schedules at given steps, and the settings that they refuse."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Randomness belongs to (seed, client, round): reproducible, and independent between any two of these."""
+"""Random streams are determined by (seed, client, round): reproducible, and independent of each other."""
 
 import math
 from itertools import product
@@ -23,7 +23,7 @@ def test_a_stream_does_not_touch_the_global_one():
 
 
 def test_all_streams_differ():
-    """Also (1, 2, 3) from (3, 2, 1), and those of the server from those of clients."""
+    """This includes (1, 2, 3) and (3, 2, 1), and the server's streams and the clients'."""
     places = list(product(range(12), [SERVER, START, OUTPUT, DATA, *range(12)], range(12)))
     assert len({stream(*place).initial_seed() for place in places}) == len(places)
 
@@ -37,7 +37,7 @@ def test_neighbouring_streams_are_uncorrelated():
 
 
 def test_large_seeds_have_streams_of_their_own():
-    """A seed of more than 32 bits must not spill over into the client's and round's places."""
+    """A seed of more than 32 bits must not be confused with the client's or the round's number."""
     small = {stream(0, client, round).initial_seed() for client, round in product(range(10), range(10))}
     large = {stream(2**32, client, round).initial_seed() for client, round in product(range(10), range(10))}
     assert not small & large

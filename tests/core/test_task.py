@@ -1,4 +1,4 @@
-"""The fingerprint of a task's data: it changes with the data and the split, and with nothing else."""
+"""The fingerprint of a task's data, which changes with the data and their split only."""
 
 import numpy as np
 import pytest
@@ -74,7 +74,7 @@ def test_every_entry_of_an_array_counts(place):
 
 
 class Hospital:
-    """Data in an own class without a text of its own."""
+    """Data in a user's class without a repr."""
 
     def __init__(self, patients):
         self.patients = patients

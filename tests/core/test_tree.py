@@ -34,7 +34,7 @@ class Pair(NamedTuple):
 
 
 def nested(offset: float = 0.0):
-    """Every kind of tree in one."""
+    """Return a tree that contains every kind of node."""
     values = offset + torch.arange(10, dtype=torch.float64)
     return {
         "bare": values[0],
@@ -147,7 +147,7 @@ def test_average_of_equals_is_that(value, weights):
 
 
 def test_average_of_single_precision_is_made_in_double_precision():
-    """In single precision 1 would be lost beside 2²⁵."""
+    """In single precision, adding 1 to 2²⁵ would have no effect."""
     parts = [torch.tensor([value]) for value in (2.0**25, 1.0, -(2.0**25))]
     result = average(parts, [1.0, 1.0, 1.0])
     assert result.dtype == torch.float32

@@ -1,4 +1,4 @@
-"""Threads that compute with one of torch's threads each, and leave the others alone."""
+"""Worker threads use one torch thread each, and leave the setting of other threads unchanged."""
 
 import platform
 import resource
@@ -12,7 +12,7 @@ from fedcso.core.workers import cores, pool
 
 @pytest.fixture
 def two_threads():
-    """As many as torch may have outside the pool."""
+    """Let torch use two threads outside the pool."""
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     yield
