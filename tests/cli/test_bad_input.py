@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+import yaml
 
 from fedcso.runs import tracking
 from tests.command_line import BAD_INPUT, BROKE_OFF, LOGISTIC, QUADRATIC, call, folders, run, without_drawing
@@ -228,6 +229,7 @@ MISTAKES = {
     "reproduce with an option": (["reproduce", "figure1", "--quik"], ["option --quik", "did you mean --quick?"]),
     "list something else": (["list", "algorithmz"], ["list 'algorithmz'", "did you mean algorithms"]),
     "no data set": (["data", "check"], ["name is missing"]),
+    "no action and no data set": (["data"], ["action and name are missing"]),
     "another data set": (["data", "check", "digitz"], ["dataset 'digitz'", "did you mean digits?"]),
     "do something else with data": (["data", "steal", "digits"], ["action 'steal'", "check, get"]),
     "tell the doctor something": (["doctor", "please"], ["unexpected argument 'please'"]),
@@ -304,6 +306,30 @@ def test_a_folder_without_results_is_told_how_to_get_them(folder):
 def test_metrics_that_are_none_are_refused(folder):
     (folder / "metrics.csv").write_text("a,b\n1,2\n")
     assert_refused("report", folder, says=["metrics.csv is not a table of metrics"])
+
+
+CONFIGURATIONS = {
+    "no command": ({"problem": "nested_quadratic"}, ["resume"], ["command = None must be one of run, sweep"]),
+    "another command": ({"command": "list"}, ["resume"], ["command = 'list' must be one of run, sweep"]),
+    "no problem": ({"command": "run"}, ["resume", "report", "diagnose", "decide"], ["add a line `problem: NAME`"]),
+    "a reproduction": ({"command": "reproduce"}, ["report", "diagnose", "decide"], ["is a reproduction, not a run"]),
+}
+
+
+@pytest.mark.parametrize("case", CONFIGURATIONS)
+def test_a_folder_of_another_kind_is_refused(folder, case):
+    settings, commands, says = CONFIGURATIONS[case]
+    (folder / "config.yaml").write_text(yaml.safe_dump(settings))
+    for command in commands:
+        assert_refused(command, folder, says=says)
+
+
+def test_a_missing_file_is_named(folder):
+    (folder / "env.json").unlink()
+    outcome = call("compare", folder)
+    assert outcome.code in (BROKE_OFF, BAD_INPUT)
+    assert str(folder / "env.json") in outcome.err
+    assert "Errno" not in outcome.err
 
 
 def test_a_place_that_cannot_be_written_is_told_in_one_line(place):

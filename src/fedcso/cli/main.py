@@ -43,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:  # no space or no permission: a traceback would not help
-        print(f"fedcso: {error}", file=sys.stderr)
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"fedcso: {where}{error.strerror or error}", file=sys.stderr)
         return FAILED
 
 

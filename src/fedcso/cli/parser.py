@@ -53,14 +53,15 @@ class Parser(jsonargparse.ArgumentParser):
         if found := re.fullmatch(r"Option '(.*)' is not accepted", message):  # in a file
             return f"unknown option {found[1]!r}{self._suggest(found[1], str)} {see}"
         if found := re.fullmatch(r"the following arguments are required: (.*)", message):
-            return f"{found[1]} is missing {see}"
+            names = found[1].split(", ")
+            return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} missing {see}"
         if found := re.fullmatch(r"argument (--\w+): expected one argument", message):
             return f"{_as_option(found[1])} is given without a value {see}"
         if found := re.fullmatch(r"argument --(\w+): invalid choice: (.*) \(choose from (.*)\)", message):
             return f"{found[1]} = {found[2]} must be one of {found[3]}"
         if found := re.fullmatch(_WRONG_TYPE, message):
             return f"{found[1]} = {_quote(found[3])} must be {_allowed(found[2])}"
-        return message
+        return message[:1].lower() + message[1:]
 
     def _suggest(self, name: str, spell: Any) -> str:
         close = get_close_matches(name.lstrip("-").replace("-", "_"), self.known_options(), n=3)

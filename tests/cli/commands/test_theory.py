@@ -73,6 +73,8 @@ MISTAKES = {
         [*QUADRATIC, "--epsilon", "1", "--noize", "2"],
         ["did you mean --noise?", "(see: fedcso theory nested_quadratic --help)"],
     ),
+    "no samples": ([*QUADRATIC, "--epsilon", "1", "--samples", "0"], ["samples = 0 must be", "at least 1"]),
+    "radius": ([*QUADRATIC, "--epsilon", "1", "--radius", "-1"], ["radius = -1.0 must be", "above 0"]),
     "few steps": ([*QUADRATIC, "--steps", "3"], ["steps = 3", "at least 16"]),
 }
 

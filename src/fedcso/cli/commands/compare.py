@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
     folders = [RunFolder.open(Path(path)) for path in options.folder]
     data = {folder.path: folder.environment()["data"] for folder in folders}
     if any(value != data[folders[0].path] for value in data.values()) and not options.allow_different_data:
-        listing = "; ".join(f"{path}: {value}" for path, value in data.items())
+        listing = "; ".join(f"{path}: {_words(value)}" for path, value in data.items())
         raise FedcsoError(
             f"the data of these runs differ ({listing}); to compare them anyway, add --allow-different-data"
         )
@@ -46,6 +46,10 @@ def main(arguments: list[str]) -> int:
     show(summary(record), title="last evaluation")
     show(differences(record, options.metric, options.baseline), title="paired differences")
     return 0
+
+
+def _words(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
 def _merge(folders: list[RunFolder]) -> Record:

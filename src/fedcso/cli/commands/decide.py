@@ -11,8 +11,8 @@ examples:
 """
 
 from dataclasses import fields
-from pathlib import Path
 
+from fedcso.cli.folders import open_run
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
 from fedcso.engines.choice import Row
@@ -20,7 +20,6 @@ from fedcso.reports.decisions import Wishes, write_decisions
 from fedcso.reports.recorded import Record, record_of
 from fedcso.runs.config import RunConfig
 from fedcso.runs.execute import same_data
-from fedcso.runs.folder import RunFolder
 
 HELP = "choose thresholds for a ranking model, with calibration and intervals"
 
@@ -32,7 +31,7 @@ def main(arguments: list[str]) -> int:
     parser.add_class_arguments(Wishes, as_group=False)
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap and of shuffled columns")
     options = parser.parse_args(arguments)
-    folder = RunFolder.open(Path(options.folder))
+    folder = open_run(options.folder)
     if folder.status != "done":
         raise FedcsoError(f"{folder.path} is not finished ({folder.status}): continue it with fedcso resume")
     config = RunConfig.of(folder)

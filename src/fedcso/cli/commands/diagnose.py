@@ -17,6 +17,7 @@ from typing import Any
 
 from safetensors.torch import load_file
 
+from fedcso.cli.folders import open_run
 from fedcso.cli.options import add_problem_options
 from fedcso.cli.parser import Parser, simple_parser
 from fedcso.core.errors import FedcsoError, InvalidValue, require_positive
@@ -51,7 +52,7 @@ def main(arguments: list[str]) -> int:
         )
     if Path(where).is_dir():
         options = parser.parse_args(arguments[1:])
-        task, plan, models = _from_run(RunFolder.open(Path(where)))
+        task, plan, models = _from_run(open_run(where))
     else:
         options, task, plan = _from_problem(parser, where, arguments[1:])
         models = iter([("x_0", starting_point(task.problem, stream(options.seed, START, 0)))])
@@ -100,8 +101,6 @@ def _from_problem(parser: Parser, problem: str, arguments: list[str]) -> tuple[A
 
 def _from_run(folder: RunFolder) -> tuple[Task, Plan, Iterator[tuple[str, Tree]]]:
     """Return the task and the plan of a run, and the last model of each method for its first seed."""
-    if "problem" not in folder.config():
-        raise FedcsoError(f"{folder.path / 'config.yaml'} does not name a problem: is this the folder of a run?")
     path = folder.path / "model-final.safetensors"
     if not path.is_file():
         raise FedcsoError(f"{folder.path} has no models yet; go on with: fedcso resume {folder.path}")

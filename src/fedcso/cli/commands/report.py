@@ -5,10 +5,8 @@ examples:
   fedcso report runs/*
 """
 
-from pathlib import Path
-
+from fedcso.cli.folders import open_run
 from fedcso.cli.parser import simple_parser
-from fedcso.core.errors import FedcsoError
 from fedcso.reports import outputs
 from fedcso.reports.recorded import record_of
 from fedcso.reports.terminal import show, show_models
@@ -22,9 +20,7 @@ def main(arguments: list[str]) -> int:
     parser = simple_parser("report", str(__doc__))
     parser.add_argument("folder", nargs="+", help="run folders")
     for path in parser.parse_args(arguments).folder:
-        folder = RunFolder.open(Path(path))
-        if "problem" not in folder.config():
-            raise FedcsoError(f"{folder.path} is a reproduction; to redraw its figures: fedcso resume {folder.path}")
+        folder = open_run(path)
         record = record_of(folder)
         if not record.declared.metrics:
             print(

@@ -8,6 +8,7 @@ examples:
 from pathlib import Path
 
 from fedcso.cli.commands import COMMANDS, load_command, run
+from fedcso.cli.folders import open_run
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.engines import ranks
@@ -17,20 +18,19 @@ HELP = "resume a run that was interrupted or killed"
 
 
 def main(arguments: list[str]) -> int:
-    """Hand the folder to the command that made it."""
+    """Resume the run with the command that created its folder."""
     parser = simple_parser("resume", str(__doc__))
     parser.add_argument("folder", help="the run folder")
     parser.add_argument("--ranks", type=int, help="processes of the engine distributed; by default as many as before")
     options = parser.parse_args(arguments)
     folder = RunFolder.open(Path(options.folder))
-    settings = folder.config()
-    name = str(settings.get("command"))
+    name = folder.config().get("command")
     command = load_command(name) if name in COMMANDS else None
     if command is None or not hasattr(command, "resume"):
         able = [known for known in COMMANDS if hasattr(load_command(known), "resume")]
         raise FedcsoError(f"{folder.path / 'config.yaml'}: command = {name!r} must be one of {', '.join(able)}")
-    if name != "reproduce" and "problem" not in settings:
-        raise FedcsoError(f"{folder.path / 'config.yaml'} does not name a problem; add a line `problem: NAME`")
+    if name != "reproduce":
+        folder = open_run(options.folder)
     if command is run:
         return run.resume(folder, options.ranks)
     if options.ranks is not None:

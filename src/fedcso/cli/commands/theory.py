@@ -16,7 +16,7 @@ from typing import Any
 from fedcso.cli.options import add_problem_options
 from fedcso.cli.parser import Parser, simple_parser
 from fedcso.core.constants import SYMBOLS, Constants
-from fedcso.core.errors import FedcsoError
+from fedcso.core.errors import FedcsoError, require_count, require_positive
 from fedcso.core.problem import starting_point
 from fedcso.core.streams import START, stream
 from fedcso.core.task import Task
@@ -51,6 +51,9 @@ def main(arguments: list[str]) -> int:
     else:
         parser.add_argument("--clients", type=int, default=16, help="N, the number of clients")
     values = parser.parse_args(arguments[1:] if problem else arguments).as_dict()
+    require_count("samples", values["samples"])
+    if values["radius"] is not None:
+        require_positive("radius", values["radius"])
     task = _task(problem, values) if problem else None
     clients = sum(task.problem.trains(data) for data in task.clients) if task else values["clients"]
     found = _constants(task, values)
