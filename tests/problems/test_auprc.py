@@ -1,4 +1,4 @@
-"""Average precision as a nested objective: g and f by hand, the positive itself, one inner batch for all."""
+"""Average precision as a nested objective: g and f by hand, `itself`, and the shared inner batch."""
 
 import math
 from dataclasses import replace
@@ -65,7 +65,7 @@ def a_batch(problem: AUPRC, b: int = 3, m: int = 5) -> Batch:
 
 
 def on_scores(positive: float, others: list[float], labels: list[int], dtype=torch.float64, **options):
-    """ĝ, f and ∂f in the scores, of one positive among others: x are the scores, and inputs pick theirs."""
+    """Return ĝ, f and ∂f in the scores for one positive among others; x holds the scores, and inputs select them."""
     problem = AUPRC(Scores(nn.Linear(1 + len(others), 1, bias=False)), **options)
     pick = torch.eye(1 + len(others), dtype=dtype)
     batch = Batch(Positives(torch.tensor([0]), pick[:1]), Examples(pick[None, 1:], torch.tensor([labels])))
@@ -84,14 +84,14 @@ def on_scores(positive: float, others: list[float], labels: list[int], dtype=tor
     ],
 )
 def test_g_and_f_on_tiny_numbers(itself, g, f):
-    """s = 1, z⁺ has 2; ℓ = (1 − 2 + 3)² = 4 against a positive, (1 − 2 + 1.5)² = ¼ and 0 against negatives."""
+    """s = 1 and h(z⁺) = 2; ℓ = (1 − 2 + 3)² = 4 against a positive, (1 − 2 + 1.5)² = ¼ and 0 against negatives."""
     y, value, _ = on_scores(2.0, [3.0, 1.5, 0.5], [1, 0, 0], margin=1.0, sigmoid=False, itself=itself)
     assert y == pytest.approx(g, rel=1e-15)
     assert value == pytest.approx(f, rel=1e-15)
 
 
 def test_scores_go_through_a_sigmoid_unless_they_are_raw():
-    """Logits ln 3 and −ln 3 have the scores ¾ and ¼; the raw ones are further apart than the margin."""
+    """The logits ln 3 and −ln 3 have the scores ¾ and ¼; the logits differ by more than the margin."""
     scores = math.log(3), [-math.log(3), math.log(3)], [0, 1]
     y, _, _ = on_scores(*scores, margin=0.75, itself=0.0)
     assert y == pytest.approx([0.75**2 / 2, (0.25**2 + 0.75**2) / 2], rel=1e-12)
@@ -124,7 +124,7 @@ def test_the_gradient_is_the_one_by_hand_and_that_of_finite_differences(options)
 
 @pytest.mark.parametrize("options", [{}, {"sigmoid": False, "margin": 1.0}], ids=["sigmoid", "raw"])
 def test_with_all_data_as_inner_samples_it_is_minus_the_surrogate_precision(options):
-    """A double loop over positives and all examples, each positive among them, so that it is not to be added."""
+    """Compute the objective by a double loop over positives and all examples, which include each positive once."""
     problem = a_problem(itself=0.0, **options)
     positives = DATA.labels.nonzero().squeeze(1)
     xi = Positives(torch.arange(len(positives)), DATA.inputs[positives])
@@ -190,7 +190,7 @@ def test_where_nothing_is_near_the_literal_estimate_is_zero_without_a_gradient()
 
 
 class Counting(nn.Module):
-    """Remembers how many examples each of its forward passes had."""
+    """A network that records the number of examples in each of its forward passes."""
 
     passes: list[int] = []  # noqa: RUF012 - shared by all copies, on purpose
 
@@ -240,7 +240,7 @@ def frequencies_are_even(numbers: torch.Tensor, kinds: int) -> bool:
 
 
 NUMBERED = Examples(torch.arange(5, dtype=torch.float64).unsqueeze(1), torch.tensor([0, 1, 0, 0, 1]))
-"""Their inputs are their numbers."""
+"""Examples whose inputs are their indices."""
 
 
 def test_outer_samples_are_positives_all_of_them_equally_often():
@@ -259,8 +259,8 @@ def test_inner_samples_are_any_examples_with_their_labels(shared):
     numbers = eta.inputs.squeeze(-1).long()
     assert torch.equal(NUMBERED.labels[numbers], eta.labels)
     assert frequencies_are_even(numbers[:, 0, 0], 5)
-    assert frequencies_are_even(5 * numbers[:, 0, 0] + numbers[:, 0, 1], 25)  # of each other, too
-    assert frequencies_are_even(5 * numbers[:-1, 0, 2] + numbers[1:, 0, 2], 25)  # and from step to step
+    assert frequencies_are_even(5 * numbers[:, 0, 0] + numbers[:, 0, 1], 25)  # pairs in a step are independent
+    assert frequencies_are_even(5 * numbers[:-1, 0, 2] + numbers[1:, 0, 2], 25)  # and so are successive steps
 
 
 def test_a_batch_for_each_positive_is_independent_of_the_others_and_of_the_positive():
@@ -381,7 +381,7 @@ def test_fcsg_m_is_algorithm_1_with_gradients_by_hand():
 
 
 def test_descent_on_it_ranks_positives_higher():
-    """One feature tells positives apart; the start ranks them last."""
+    """One feature separates the positives; the initial model ranks them last."""
     rng = torch.Generator().manual_seed(0)
 
     def examples(number):

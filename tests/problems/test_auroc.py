@@ -1,4 +1,4 @@
-"""AUROC as a min-max problem: the objective by hand, who descends and who ascends, and its saddle point."""
+"""AUROC as a min-max problem: the objective by hand, descent and ascent, and its saddle point."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ ORACLE = Oracle(AUROC(Scores(linear), P), plain)
 
 
 class Shifted(Scores):
-    """Scores that all go up together."""
+    """Scores that are all shifted by the same number."""
 
     def __init__(self, model, by):
         super().__init__(model)
@@ -65,7 +65,7 @@ def test_the_objective_is_the_one_by_hand():
 
 
 def test_all_descend_but_the_dual_which_ascends():
-    """Against differences of the value itself, where the dual's has the other sign."""
+    """Compare with finite differences of the value; that of the dual variable has the opposite sign."""
 
     def value(v):
         return ORACLE.value(point(v[:4], v[4], v[5], v[6]), everything())
@@ -86,7 +86,7 @@ def test_the_gradient_is_the_one_by_hand():
 
 
 def at_the_saddle() -> tuple[Oracle, dict]:
-    """a and b are mean scores, the dual is their difference; p is the data's own."""
+    """a and b are mean scores, the dual variable is their difference, and p is the share of positives in the data."""
     high = torch.stack([h(W, z)[0] for z, label in zip(*DATA, strict=True) if label == 1]).mean()
     low = torch.stack([h(W, z)[0] for z, label in zip(*DATA, strict=True) if label == 0]).mean()
     oracle = Oracle(AUROC(Scores(linear), DATA.labels.double().mean().item()), plain)
@@ -125,7 +125,7 @@ def test_means_start_at_a_half_and_the_dual_at_zero_in_the_networks_precision(dt
 
 
 def test_a_network_that_knows_nothing_is_not_pulled_down_as_a_whole():
-    """Regression: from a = b = 0 all scores fell together until the sigmoid was dead, and CODA+ stood still."""
+    """From a = b = 0, all scores fell until the sigmoid was saturated, and CODA+ made no progress."""
     problem = AUROC(Scores(linear), float(DATA.labels.double().mean()))
     start = problem.init(stream(0, 0, 0))["primal"]
     pulls = []

@@ -1,4 +1,4 @@
-"""What every problem owes: a row in `fedcso.problems.PROBLEMS` enters a new one here."""
+"""The contract of every problem; a row in `fedcso.problems.PROBLEMS` adds a new one to these tests."""
 
 from dataclasses import replace
 

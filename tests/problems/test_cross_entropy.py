@@ -1,4 +1,4 @@
-"""Cross-entropy of rare positives, plain and weighted, against torch's own."""
+"""Cross-entropy of rare positives, plain and weighted, compared with torch's."""
 
 import pytest
 import torch
@@ -41,7 +41,7 @@ def test_plain_is_the_default():
 
 
 def test_weights_make_both_classes_count_alike():
-    """A model that says nothing has no reason to lean to either side; unweighted it has."""
+    """With weights, the gradient of a constant model vanishes at score ½; without weights it does not."""
     nothing = torch.zeros(4, dtype=torch.float64)
     _, balanced = value_and_grad(16 / 4, nothing)
     _, unweighted = value_and_grad(1.0, nothing)

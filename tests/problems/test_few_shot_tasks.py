@@ -1,4 +1,4 @@
-"""Tasks: drawn afresh or fixed, and always of the characters of whoever plays them."""
+"""Few-shot tasks, drawn anew or fixed, always of the characters of the client that trains on them."""
 
 import pytest
 import torch
@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.streams import stream
 from fedcso.problems import PROBLEMS
-from fedcso.problems.few_shot_tasks import FixedTasks, fixed, images_of
+from fedcso.problems.few_shot_tasks import FixedTasks, fix_tasks, images_of
 from tests.few_characters import OPTIONS, instead_of_glyphs
 from tests.problems.test_maml import WAYS, classes, labels_in, maml
 
 TASKS = 4
-HELD = fixed(TASKS, WAYS, classes(), stream(3, 0, 0))
+HELD = fix_tasks(TASKS, WAYS, classes(), stream(3, 0, 0))
 
 
 # ----------------------------------------------------------------------------------------- fixed tasks
@@ -24,12 +24,12 @@ def test_a_fixed_task_is_made_of_different_classes(number, tasks, ways, seed):
     images = torch.zeros(number, 1, 1, 1, dtype=torch.uint8)
     if ways > number:
         with pytest.raises(FedcsoError, match=f"a client has {number} classes, too few for {ways}-way tasks"):
-            fixed(tasks, ways, images, stream(seed, 0, 0))
+            fix_tasks(tasks, ways, images, stream(seed, 0, 0))
         return
-    made = fixed(tasks, ways, images, stream(seed, 0, 0)).tasks
+    made = fix_tasks(tasks, ways, images, stream(seed, 0, 0)).tasks
     assert made.shape == (tasks, ways)
     assert all(len(set(task) & set(range(number))) == ways for task in made.tolist())
-    assert torch.equal(made, fixed(tasks, ways, images, stream(seed, 0, 0)).tasks)
+    assert torch.equal(made, fix_tasks(tasks, ways, images, stream(seed, 0, 0)).tasks)
 
 
 def test_only_the_fixed_tasks_occur_and_all_of_them():
@@ -77,7 +77,7 @@ def test_episodes_of_fixed_tasks_are_among_them():
 
 
 def drawings_in(images):
-    """Drawings, each as its pixels."""
+    """Return the drawings as a set of their pixels."""
     return {drawing.tobytes() for drawing in (images.reshape(-1, 28 * 28) * 255).round().to(torch.uint8).numpy()}
 
 
@@ -87,12 +87,14 @@ def shown_in(episodes):
 
 @pytest.mark.parametrize("name", ["maml", "pretraining"])
 def test_everyone_is_measured_by_tasks_of_the_right_characters(monkeypatch, name):
-    """A client by its own, the whole by those that nobody trains on."""
+    """Clients are measured on their own characters, the model as a whole on characters that no client trains on."""
     characters = instead_of_glyphs(monkeypatch)
     task = PROBLEMS[name](**OPTIONS | {"client_tasks": 20})
     shares = [data.inputs if name == "pretraining" else data / 255 for data in task.clients]
     every_drawing = drawings_in(characters.train / 255)
-    assert sum(len(drawings_in(share)) for share in shares) == len(every_drawing)  # none at two clients, none alike
+    assert sum(len(drawings_in(share)) for share in shares) == len(
+        every_drawing
+    )  # no drawing is at two clients
     for share, episodes in zip(shares, task.test.clients, strict=True):
         assert len(episodes.eta) == 20
         assert shown_in(episodes) <= drawings_in(share)
@@ -128,7 +130,7 @@ def test_the_number_of_tasks_is_checked(monkeypatch, tasks):
 @pytest.mark.parametrize("option", ["shots", "filters", "test_tasks", "validation_tasks", "client_tasks"])
 @pytest.mark.parametrize("name", ["maml", "pretraining"])
 def test_there_must_be_some_of_everything(monkeypatch, name, option):
-    """Told at once: nothing can be measured by no tasks, nor adapted to no samples."""
+    """Evaluation needs at least one task, and adaptation at least one sample."""
     instead_of_glyphs(monkeypatch)
     with pytest.raises(InvalidValue, match=f"{option} = 0"):
         PROBLEMS[name](**OPTIONS | {option: 0})

@@ -1,4 +1,4 @@
-"""Invariant logistic regression: its exact F and ∇F against sampling, quadrature and differences."""
+"""Invariant logistic regression: its exact F and ∇F compared with sampling, quadrature and finite differences."""
 
 import math
 import sys
@@ -61,14 +61,14 @@ LINE = InvariantLogistic(dimension=1, penalty=0.01, dtype=torch.float64)
 
 
 def on_the_line(x: float, truth: float, mean: float, scale: float) -> tuple[float, float]:
-    """F and F′ in one dimension, integrated over a as they are defined, the label jumping at a = 0."""
+    """Return F and F′ in one dimension, integrated over a; the label jumps at a = 0."""
 
     def expectation(h) -> float:
         def integrand(a: float) -> float:
             density = math.exp(-((a - mean) ** 2) / (2 * scale**2)) / (scale * math.sqrt(2 * math.pi))
             return h(a, math.copysign(1.0, a * truth)) * density
 
-        # Borders where the label jumps and where the loss bends, on the scale 1/x around 0.
+        # Borders where the label jumps and where the loss bends, at distances of order 1/x from 0.
         bends = [sign * k / max(abs(x), 1e-3) for sign in (-1, 1) for k in (3, 30, 300)]
         ends = [mean - 12 * scale, mean + 12 * scale]
         borders = sorted({*ends, *(p for p in (0.0, *bends) if ends[0] < p < ends[1])})
@@ -90,7 +90,7 @@ def on_the_line(x: float, truth: float, mean: float, scale: float) -> tuple[floa
 @pytest.mark.parametrize("x", [0.0, 1e-8, -1e-3, 0.5, -3.0, 50.0, 1e4, -1e6])
 @pytest.mark.parametrize(("truth", "mean", "scale"), [(1.0, 0.0, 1.0), (-0.7, 0.6, 1.8), (2.0, -3.0, 0.4)])
 def test_exact_agrees_with_quadrature_of_the_definition_in_one_dimension(x, truth, mean, scale):
-    """Up to rounding, which grows with ‖x‖: F is a difference of two numbers that do so."""
+    """The tolerance grows with ‖x‖, because F is a difference of two numbers that do."""
     source = Source(*(torch.tensor([value], dtype=torch.float64) for value in (truth, mean, scale)))
     value, gradient = exact(torch.tensor([x], dtype=torch.float64), [source], problem=LINE)
     expected_value, expected_slope = on_the_line(x, truth, mean, scale)
@@ -178,7 +178,7 @@ def test_outer_samples_have_their_source_s_mean_and_scale():
 
 @pytest.mark.parametrize("draw_mean", [False, True], ids=["literal", "at_once"])
 def test_the_mean_measurement_has_the_same_distribution_however_it_is_drawn(draw_mean):
-    """η̄ ~ N(a, σ₂²/m · I): its mean and its whole covariance."""
+    """η̄ ~ N(a, σ₂²/m · I), compared by mean and covariance."""
     problem = InvariantLogistic(dimension=3, noise=1.5, draw_mean=draw_mean, dtype=torch.float64)
     m, draws = 4, 100_000
     one = PROBLEM.sample_outer(SOURCES["alike"][0], stream(0, 0, 0), (1,))

@@ -22,7 +22,7 @@ from fedcso.engines import run, simulation, threads
 from fedcso.engines.job import Job
 from fedcso.estimators.plain import plain
 from fedcso.models.conv4 import Conv4
-from fedcso.problems.few_shot_tasks import Classes, Query, fixed
+from fedcso.problems.few_shot_tasks import Classes, Query, fix_tasks
 from fedcso.problems.maml import MAML, few_shot_judge
 from tests.command_line import read_csv, without_drawing
 from tests.command_line import run as run_command
@@ -33,7 +33,7 @@ SIDE, DRAWINGS, WAYS, QUERIES = 6, 8, 3, 4
 
 
 class Tiny(nn.Module):
-    """Small enough for finite differences, curved enough for second derivatives."""
+    """A network small enough for finite differences and curved enough for second derivatives."""
 
     def __init__(self):
         super().__init__()
@@ -49,7 +49,7 @@ def maml(**options) -> MAML:
 
 
 def classes(number: int = 5, seed: int = 0) -> torch.Tensor:
-    """Every drawing carries its class and number in its pixels, so that it can be recognised."""
+    """Return drawings whose pixels encode their class and number, so that they can be recognised."""
     rng = torch.Generator().manual_seed(seed)
     images = torch.randint(0, 256, (number, DRAWINGS, SIDE, SIDE), generator=rng, dtype=torch.uint8)
     images[..., 0, 0] = torch.arange(number).unsqueeze(1)
@@ -68,7 +68,7 @@ def in_double(x, batch: Batch):
 
 
 def labels_in(images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Class and number of drawings, read off their pixels."""
+    """Return class and number of drawings, decoded from their pixels."""
     marks = (images[..., 0, 0, :2] * 255).round().long()
     return marks[..., 0], marks[..., 1]
 
@@ -99,7 +99,7 @@ def test_the_classes_of_a_task_differ_and_all_classes_occur():
     ("data", "m", "words"),
     [
         (classes(WAYS - 1), 1, "2 classes, too few for 3-way"),
-        (classes()[:, :QUERIES], 1, "4 drawings a class leave none to learn from beside 4 query images"),
+        (classes()[:, :QUERIES], 1, "a class has 4 drawings, and 4 query images leave none to learn from"),
         (classes(), DRAWINGS - QUERIES + 1, "inner_batch = 5 shots are too many"),
     ],
     ids=["classes", "drawings", "shots"],
@@ -120,7 +120,7 @@ def test_settings_are_checked(option):
 
 @pytest.mark.parametrize("steps", [1, 2])
 def test_the_meta_gradient_is_that_of_the_adapted_loss(steps):
-    """Against finite differences of F̂ itself, along random directions."""
+    """Compare with finite differences of F̂ along random directions."""
     problem = maml(inner_steps=steps)
     x, batch = in_double(problem.init(stream(0, 0, 0)), drawn(problem, b=2, m=2))
     gradient = Oracle(problem, plain).grad(x, batch)
@@ -151,9 +151,9 @@ def test_first_order_is_another_direction_and_named_so():
 
 
 def test_moml_tracks_an_adapted_model_for_each_task():
-    """Two steps of its docstring, with Hessians by autograd: z = (1/b) Σ_i (I − λ∇²L_i(x)) ∇L_i(y_i)."""
+    """Transcribe two steps with Hessians by autograd: z = (1/b) Σ_i (I − λ∇²L_i(x)) ∇L_i(y_i)."""
     problem, method = maml(), MOML(learning_rate=0.1, tracking=0.4, momentum=0.3)
-    held = fixed(2, WAYS, classes(), stream(0, 0, 0))
+    held = fix_tasks(2, WAYS, classes(), stream(0, 0, 0))
     oracle = Oracle(problem, plain)
     oracle.outer_count = 2
     x, first = in_double(problem.init(stream(0, 0, 0)), drawn(problem, b=3, m=2, data=held))
@@ -194,7 +194,7 @@ def test_moml_tracks_an_adapted_model_for_each_task():
 
 
 def most_kept(compute) -> int:
-    """The most bytes that were kept for differentiation at any one time."""
+    """Return the largest number of bytes saved for differentiation at any one time."""
     now = most = 0
 
     class Kept:
@@ -216,7 +216,7 @@ def most_kept(compute) -> int:
 @pytest.mark.parametrize("steps", [1, 2])
 @pytest.mark.parametrize("first_order", [False, True])
 def test_memory_does_not_grow_with_the_number_of_tasks(steps, first_order):
-    """Task by task; while the ordinary way keeps all of them, for which it needs that much more."""
+    """The closed form processes one task at a time; ordinary differentiation keeps the graphs of all tasks."""
     problem = MAML(partial(Conv4, WAYS, filters=4), ways=WAYS, queries=2, inner_steps=steps, first_order=first_order)
     x, held = problem.init(stream(0, 0, 0)), few_characters().train
     one, four = (drawn(problem, b, m=1, data=held) for b in (1, 4))
@@ -239,7 +239,7 @@ PLAN = Plan(rounds=2, local_steps=2, outer_batch=2, inner_batch=2, evaluate_ever
 def test_engines_agree(algorithm):
     problem, clients = maml(), [classes(4, seed) for seed in range(3)]
     if not algorithm.stacks:  # keeps a model for each task
-        clients = [fixed(3, WAYS, images, stream(0, n, 0)) for n, images in enumerate(clients)]
+        clients = [fix_tasks(3, WAYS, images, stream(0, n, 0)) for n, images in enumerate(clients)]
     test = problem.episodes(classes(), 5, 2, stream(1, 0, 0))
     task = Task(problem, clients, test=test, judge=few_shot_judge(problem))
     one, other = (run(algorithm, task, PLAN, engine=engine) for engine in ("reference", "threads"))
@@ -253,7 +253,7 @@ def test_it_is_played_by_threads_because_it_differentiates_inside():
 
 
 def test_evaluation_adapts_and_reports_an_interval():
-    """Classes that are told apart by their brightness: adaptation learns them, chance does not."""
+    """Classes differ in brightness: adaptation learns them, which random guessing does not."""
     problem = maml(inner_rate=1.0, test_steps=20)
     bright = torch.full((WAYS, DRAWINGS, SIDE, SIDE), 0, dtype=torch.uint8)
     for way in range(WAYS):
@@ -283,7 +283,7 @@ def by_a_plain_loop(problem, x, episodes):
 
 @pytest.mark.parametrize("workers", [None, 1, 3])
 def test_evaluation_is_that_of_a_plain_loop_whoever_does_it(monkeypatch, workers):
-    """To the last bit: no task is computed differently for being computed beside another."""
+    """Results are exactly equal: no task depends on the tasks computed beside it."""
     problem = MAML(partial(Conv4, WAYS, filters=4), ways=WAYS, queries=2)
     x = map_leaves(lambda leaf: leaf + 0.01, problem.init(stream(0, 0, 0)))
     episodes = problem.episodes(few_characters().test, 7, 2, stream(1, 0, 0))
@@ -316,7 +316,7 @@ def test_clients_measure_at_home_through_the_command_line(monkeypatch, tmp_path)
     assert [name for name in metrics[0] if name in names] == names
     for method in ("FCSG", "FCSG-M"):
         evaluations = [row for row in metrics if row["algorithm"] == method]
-        best = max(evaluations, key=lambda row: float(row["validation_accuracy"]))  # which clients measure
+        best = max(evaluations, key=lambda row: float(row["validation_accuracy"]))  # on validation tasks
         clients = [row for row in at_home if row["algorithm"] == method]
         assert [row["client"] for row in clients] == ["0", "1"]
         for metric in ("loss", "accuracy"):

@@ -1,4 +1,4 @@
-"""The nested quadratic: its closed forms against sampling, and a method that finds its optimum."""
+"""The nested quadratic: its closed forms compared with sampling, and a method that finds its optimum."""
 
 import pytest
 import torch
@@ -16,7 +16,7 @@ X = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64)
 
 
 def test_exact_value_and_gradient_are_expectations_over_xi():
-    """With η replaced by its conditional mean 1 + κξ, as in F."""
+    """In F, η is replaced by its conditional mean 1 + κξ."""
     c, draws = CENTRES[0], 400_000
     xi = PROBLEM.sample_outer(c, stream(0, 0, 0), (draws,))
     mean_eta = 1 + PROBLEM.coupling * xi

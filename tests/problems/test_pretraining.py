@@ -1,4 +1,4 @@
-"""An ordinary classifier of all characters, judged by few-shot tasks."""
+"""An ordinary classifier of all characters, evaluated on few-shot tasks."""
 
 from functools import partial
 
@@ -26,7 +26,7 @@ def characters(monkeypatch):
 
 
 def test_every_class_has_a_label_of_its_own_whoever_holds_it(characters):
-    """And all drawings with a label are those of one character."""
+    """All drawings with the same label show the same character."""
     task = PROBLEMS["pretraining"](**OPTIONS | {"clients": 3, "ways": 2})
     labels, kinds = [], []
     for data in task.clients:
@@ -49,7 +49,7 @@ def test_the_network_tells_all_training_characters_apart(characters):
 
 
 def test_when_judged_the_last_layer_is_a_fresh_one(characters):
-    """What it has learned there does not matter, what it has learned below does."""
+    """The weights of the last layer have no influence, those of the other layers do."""
     task = PROBLEMS["pretraining"](**OPTIONS)
     x = task.problem.init(stream(0, 0, 0))
     metrics = task.judge.measure(x, task.test.whole)
@@ -60,7 +60,7 @@ def test_when_judged_the_last_layer_is_a_fresh_one(characters):
 
 
 def test_it_is_judged_as_maml_is(characters):
-    """The same tasks, and the same steps of adaptation from the same last layer."""
+    """Both use the same tasks, and the same adaptation steps from the same last layer."""
     task, meta = PROBLEMS["pretraining"](**OPTIONS), PROBLEMS["maml"](**OPTIONS)
     for one, other in zip(task.test.whole.xi, meta.test.whole.xi, strict=True):
         assert torch.equal(one, other)
@@ -82,7 +82,7 @@ def test_fedavg_learns_to_tell_the_characters_apart(characters):
         losses.append(F.cross_entropy(task.problem.network.apply(report.last, inputs), labels).item())
 
     run(FedAvg(0.5), task, plan, callbacks=[keep], engine="threads")
-    assert losses[-1] < losses[0] < torch.tensor(8.0).log()  # from zero, all eight are equally likely
+    assert losses[-1] < losses[0] < torch.tensor(8.0).log()  # from zero, all eight classes are equally likely
 
 
 def test_it_runs_through_the_command_line(characters, monkeypatch, tmp_path):

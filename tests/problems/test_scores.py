@@ -1,4 +1,4 @@
-"""How scores are judged: average precision as scikit-learn sums it, undefined where it is; networks of one output."""
+"""How scores are judged: average precision and AUROC against definitions written out, and networks of one output."""
 
 import math
 
@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from fedcso.core.errors import FedcsoError, UnknownName
+from fedcso.core.errors import FedcsoError
 from fedcso.core.streams import stream
-from fedcso.datasets.tables.sites import Sites
-from fedcso.problems import AUPRC, CrossEntropy
-from fedcso.problems.scores import Scores, as_input, ranking_judge, share_of_positives, task_of_sites
+from fedcso.problems.scores import Scores, ranking_judge, to_network_input
 from tests.helpers import assert_close
 from tests.rare import ITSELF, as_model, identity, labelled, linear, scored
 
@@ -22,7 +20,7 @@ JUDGE = ranking_judge(identity())
 
 
 def average_precision(scores: list[float], labels: list[int]) -> float:
-    """Σ_n (R_n − R_{n−1}) P_n over thresholds from high to low, ties together."""
+    """Return Σ_n (R_n − R_{n−1}) P_n over thresholds from high to low, ties together."""
     total, recall_before = 0.0, 0.0
     for threshold in sorted(set(scores), reverse=True):
         called = [label for score, label in zip(scores, labels, strict=True) if score >= threshold]
@@ -33,19 +31,19 @@ def average_precision(scores: list[float], labels: list[int]) -> float:
 
 
 def auroc(scores: list[float], labels: list[int]) -> float:
-    """The share of pairs in the right order, ties count half."""
+    """Return the share of pairs in the right order; ties count half."""
     ranked = list(zip(scores, labels, strict=True))
     pairs = [(s > t) + 0.5 * (s == t) for s, label in ranked for t, other in ranked if (label, other) == (1, 0)]
     return sum(pairs) / len(pairs)
 
 
-def judged(scores: list[float], labels: list[int]) -> dict:
+def measure(scores: list[float], labels: list[int]) -> dict:
     return {name: float(value) for name, value in JUDGE.measure(ITSELF, scored(scores, labels)).items()}
 
 
 def test_average_precision_is_the_sum_over_steps_and_not_the_trapezoid():
-    """Positives at places 1 and 4 of 4: ½·1 + ½·(2/4). The trapezoid would have ½·(1 + 1)/2 + ½·(⅓ + ½)/2."""
-    metrics = judged([0.9, 0.8, 0.7, 0.1], [1, 0, 0, 1])
+    """The positives are at ranks 1 and 4 of 4: ½·1 + ½·(2/4). The trapezoid would have ½·(1 + 1)/2 + ½·(⅓ + ½)/2."""
+    metrics = measure([0.9, 0.8, 0.7, 0.1], [1, 0, 0, 1])
     assert metrics["average_precision"] == pytest.approx(0.75, rel=1e-12)
     assert metrics["auroc"] == pytest.approx(0.5, rel=1e-12)
     assert metrics["prevalence"] == 0.5
@@ -57,14 +55,14 @@ some = st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 1)), min_size=2, ma
 @given(some.filter(lambda pairs: 0 < sum(label for _, label in pairs) < len(pairs)))
 def test_metrics_are_those_by_hand_also_with_ties(pairs):
     scores, labels = [float(score) for score, _ in pairs], [label for _, label in pairs]
-    metrics = judged(scores, labels)
+    metrics = measure(scores, labels)
     assert metrics["average_precision"] == pytest.approx(average_precision(scores, labels), rel=1e-12)
     assert metrics["auroc"] == pytest.approx(auroc(scores, labels), rel=1e-12)
     assert metrics["prevalence"] == sum(labels) / len(labels)
 
 
 def test_scores_that_are_all_alike_are_worth_chance():
-    metrics = judged([1.0] * 10, [1] + [0] * 9)
+    metrics = measure([1.0] * 10, [1] + [0] * 9)
     assert (metrics["average_precision"], metrics["auroc"]) == (pytest.approx(0.1), pytest.approx(0.5))
 
 
@@ -72,20 +70,20 @@ def test_scores_that_are_all_alike_are_worth_chance():
 
 
 def test_without_positives_nothing_is_defined_and_nothing_is_zero():
-    metrics = judged([1.0, 2.0], [0, 0])
+    metrics = measure([1.0, 2.0], [0, 0])
     assert math.isnan(metrics["average_precision"])
     assert math.isnan(metrics["auroc"])
     assert metrics["prevalence"] == 0.0
 
 
 def test_without_negatives_there_is_no_auroc():
-    metrics = judged([1.0, 2.0], [1, 1])
+    metrics = measure([1.0, 2.0], [1, 1])
     assert metrics["average_precision"] == 1.0
     assert math.isnan(metrics["auroc"])
 
 
 def test_without_examples_nothing_is_defined():
-    metrics = judged([], [])
+    metrics = measure([], [])
     assert metrics
     assert all(map(math.isnan, metrics.values()))
 
@@ -96,7 +94,7 @@ def test_without_test_data_there_are_no_metrics():
 
 @pytest.mark.parametrize("weight", [math.nan, math.inf, 1e300], ids=["nan", "infinite", "beyond all bounds"])
 def test_scores_that_are_no_numbers_are_judged_without_an_error(weight):
-    """So a model may look between two rounds, finite itself; why it broke is told where it trains."""
+    """The weights can be finite while the scores overflow; training reports the cause."""
     x = {"weight": torch.full((1, 1), weight, dtype=torch.float64)}
     metrics = JUDGE.measure(x, scored([1e10, 2e10, -1e10, 0.0], [1, 0, 0, 1]))
     precision = float(metrics["average_precision"])
@@ -104,15 +102,15 @@ def test_scores_that_are_no_numbers_are_judged_without_an_error(weight):
 
 
 def test_saturated_is_the_share_of_logits_beyond_all_slope():
-    assert judged([-16.0, 15.0, 15.1, 0.0], [0, 1, 0, 1])["saturated"] == 0.5
-    assert judged([-14.0, 14.0], [0, 1])["saturated"] == 0.0
+    assert measure([-16.0, 15.0, 15.1, 0.0], [0, 1, 0, 1])["saturated"] == 0.5
+    assert measure([-14.0, 14.0], [0, 1])["saturated"] == 0.0
 
 
 # ----------------------------------------------------------------------------------------- networks
 
 
 class Returns(nn.Module):
-    """Whatever shape is wanted."""
+    """A network whose output has a given shape."""
 
     def __init__(self, *shape: int):
         super().__init__()
@@ -125,7 +123,7 @@ class Returns(nn.Module):
 @pytest.mark.parametrize(("shape", "said"), [((5, 2), "5×2"), ((5, 1, 1), "5×1×1"), ((1, 5), "1×5"), ((10,), "10")])
 def test_a_network_with_another_output_than_one_score_is_refused_by_its_shape(shape, said):
     scores = Scores(Returns(*shape))
-    with pytest.raises(FedcsoError, match=f"ONE output for each of 5 examples, not {said}$"):
+    with pytest.raises(FedcsoError, match=f"ONE number for each of 5 examples, not {said}$"):
         scores.logits(scores.network.init(stream(0, 0, 0)), torch.zeros(5, 3))
 
 
@@ -144,13 +142,13 @@ def test_many_examples_are_scored_in_portions_as_they_would_be_at_once():
 
 
 def test_pictures_are_numbers_between_minus_one_and_one():
-    assert as_input(torch.tensor([0, 255], dtype=torch.uint8)).tolist() == [-1.0, 1.0]
+    assert to_network_input(torch.tensor([0, 255], dtype=torch.uint8)).tolist() == [-1.0, 1.0]
     inputs = torch.tensor([-3.0, 300.0])
-    assert as_input(inputs) is inputs
+    assert to_network_input(inputs) is inputs
 
 
 class Shifted(nn.Module):
-    """A network with a buffer, which is no parameter."""
+    """A network with a buffer, which is not a parameter."""
 
     def __init__(self):
         super().__init__()
@@ -162,77 +160,12 @@ class Shifted(nn.Module):
 
 
 @pytest.mark.parametrize("network", [linear, Shifted])
-def test_the_network_delivered_has_the_trained_parameters(network):
+def test_the_exported_network_has_the_trained_parameters(network):
     model, data = network(), labelled(6, 2)
     scores = Scores(model)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     x = scores.network.init(stream(3, 0, 0))
-    delivery = ranking_judge(scores).network(x, data)
-    assert_close(delivery.module(data.inputs).squeeze(1).detach(), scores.logits(x, data.inputs))
-    assert torch.equal(delivery.inputs, data.inputs[:2])
-    assert_close(dict(model.state_dict()), before, tolerance=0.0)  # the user's own is left alone
-
-
-# --------------------------------------------------------------------------------------------- tasks
-
-
-def three_sites(*positives: int, names=("a", "b", "c")) -> Sites:
-    parts = [[labelled(n, k, seed) for seed, k in enumerate(positives)] for n in (10, 4, 5)]
-    return Sites(list(names), *parts, notes=["as they came"])
-
-
-PROBLEM = AUPRC(Scores(linear))
-LINEAR = ranking_judge(PROBLEM.scores)
-
-
-def test_the_share_of_positives_is_that_of_all_sites_together():
-    assert share_of_positives(three_sites(1, 2, 3)) == pytest.approx(6 / 30)
-
-
-@pytest.mark.parametrize("positives", [(0, 0, 0), (10, 10, 10)])
-def test_sites_with_one_kind_of_examples_only_are_refused(positives):
-    parts = [labelled(10, k) for k in positives]
-    with pytest.raises(FedcsoError, match="no positive example, or nothing else"):
-        task_of_sites(PROBLEM, LINEAR, Sites(["a", "b", "c"], parts, parts, parts, []), "sites")
-
-
-def test_each_site_trains_and_all_are_judged_together_and_at_home():
-    sites = three_sites(1, 2, 3)
-    task = task_of_sites(PROBLEM, LINEAR, sites, "sites")
-    assert task.clients == sites.train
-    assert task.names == ["a", "b", "c"]
-    assert task.notes == ["as they came"]
-    assert torch.equal(task.test.whole.inputs, torch.cat([data.inputs for data in sites.test]))
-    assert torch.equal(task.validation.labels, torch.cat([data.labels for data in sites.validation]))
-    assert (task.test.clients, task.test.names) == (sites.test, sites.names)
-
-
-def test_a_site_that_has_nothing_to_train_with_is_named():
-    task = task_of_sites(PROBLEM, LINEAR, three_sites(1, 0, 3), "sites")
-    (_, note) = task.notes
-    assert note.startswith("site b has nothing to train with (of its 10 training examples 0 are positive)")
-    assert len(task_of_sites(CrossEntropy(Scores(linear)), LINEAR, three_sites(1, 0, 3), "sites").notes) == 1
-
-
-def test_pooled_data_are_trained_on_in_one_place_and_judged_as_before():
-    sites = three_sites(1, 0, 3)
-    task = task_of_sites(PROBLEM, LINEAR, sites, "pooled")
-    ((inputs, labels),) = task.clients
-    assert torch.equal(inputs, torch.cat([data.inputs for data in sites.train]))
-    assert (int(labels.sum()), task.names) == (4, ["all"])
-    assert len(task.notes) == 1
-    assert task.test.clients == sites.test
-
-
-def test_one_site_can_be_trained_on_alone():
-    sites = three_sites(1, 2, 3)
-    task = task_of_sites(PROBLEM, LINEAR, sites, "b")
-    assert task.clients == [sites.train[1]]
-    assert (task.names, task.test.names) == (["b"], ["a", "b", "c"])
-
-
-def test_a_site_that_is_not_there_is_refused_with_the_nearest_that_are():
-    with pytest.raises(
-        UnknownName, match=r"unknown train_on 'nort'; did you mean north\? \(known: north, pooled, sites"
-    ):
-        task_of_sites(PROBLEM, LINEAR, three_sites(1, 2, 3, names=("north", "south", "west")), "nort")
+    exported = ranking_judge(scores).network(x, data)
+    assert_close(exported.module(data.inputs).squeeze(1).detach(), scores.logits(x, data.inputs))
+    assert torch.equal(exported.inputs, data.inputs[:2])
+    assert_close(dict(model.state_dict()), before, tolerance=0.0)  # the user's module is unchanged

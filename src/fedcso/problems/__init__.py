@@ -1,4 +1,4 @@
-"""Objectives of the form f(E[g]), one a file; and the table of the tasks that they make."""
+"""Objectives of the form f(E[g]), one per module, and the table of the functions that make tasks of them."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -20,12 +20,12 @@ PROBLEMS: Registry[Callable[..., Task]] = Registry(
         "cross_entropy": "cross_entropy:cross_entropy",
     },
 )
-"""By name, the function that makes a problem and its data; its arguments are the command line's options.
+"""Functions that make a task, by name; their arguments are the options of the command line.
 
-A new problem is a file and a row here.
+To add one, write its module and a row here.
 """
 
-if TYPE_CHECKING:  # type checkers do not see through the table; a class that is missing here is of type Any to them
+if TYPE_CHECKING:  # type checkers can't read the table; to them, a class that is missing here is of type Any
     from fedcso.problems.auprc import AUPRC as AUPRC
     from fedcso.problems.auroc import AUROC as AUROC
     from fedcso.problems.classification import Classification as Classification

@@ -2,39 +2,39 @@
 
     ξ = a positive example z⁺ of the client,   η = any example z of the client, with label y
     ℓ(x; z⁺, z) = max( s − h(x; z⁺) + h(x; z), 0 )²        a surrogate of “z is ranked above z⁺”
-    g = ( 1(y = 1) ℓ, ℓ ),      f(g) = −g₁ / g₂            minus the precision at z⁺'s place
+    g = ( 1(y = 1) ℓ, ℓ ),      f(g) = −g₁ / g₂            minus the precision at the rank of z⁺
 
     min_x −(1/N) Σ_n E_{z⁺} [ E_z 1(y=1) ℓ / E_z ℓ ]
 
-η does not depend on ξ, so by default one inner batch serves all b positives of a step: b + m forward passes, not b·m.
+η does not depend on ξ, so by default all b positives of a step share one inner batch: b + m forward passes, not b·m.
 
-f has no bounded slope near g₂ = 0, where the theory's Assumption 2 fails: of m inner samples none may come near a
-well-ranked positive, and one that just does makes a gradient that destroys the model. In the population g₂ can't be 0,
-because z⁺ is one of the z, with ℓ = s². So the positive itself counts as an inner sample: then g₂ ≥ s²/(m+1), and
-a positive above all others has f = −1 with no gradient, as it should. This adds a bias of order 1/m, the same order
-as that of every nested estimate.
+The slope of f is not bounded near g₂ = 0, so Assumption 2 of the theory fails there: possibly none of m inner samples
+has a positive loss against a well-ranked z⁺, and one with a tiny loss gives a gradient that destroys the model. In the
+population g₂ can't be 0, because z⁺ is one of the z, with ℓ = s². Therefore the positive counts as one of its own inner
+samples (`itself`): then g₂ ≥ s²/(m+1), and a positive ranked above all others has f = −1 and no gradient. This adds a
+bias of order 1/m, the same order as that of every nested estimate.
 
 Reference: Qi, Luo, Xu, Ji, Yang, Stochastic Optimization of Areas Under Precision-Recall Curves with Provable
 Convergence, NeurIPS 2021.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 
-from fedcso.core.errors import FedcsoError, require, require_positive
+from fedcso.core.errors import FedcsoError, require_nonnegative, require_positive
 from fedcso.core.problem import Problem
 from fedcso.core.task import Task, with_plan
 from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.tables.sites import load_sites
-from fedcso.problems.scores import Scores, ranking_judge, scores_for, task_of_sites
+from fedcso.problems.scores import Scores, ranking_judge
+from fedcso.problems.site_tasks import build_scores, make_site_task
 
 
 class Positives(NamedTuple):
-    """ξ: positive examples and their numbers among the client's positives."""
+    """ξ: positive examples and their indices among the client's positives."""
 
     which: torch.Tensor
     inputs: torch.Tensor
@@ -46,39 +46,39 @@ class AUPRC(Problem):
 
     scores: Scores
     margin: float = 0.5
-    """s."""
+    """s, the margin of the hinge."""
     sigmoid: bool = True
-    """h is the network's output through a sigmoid; False for the output itself."""
+    """True if h is the sigmoid of the network's output, False if h is the output."""
     shared: bool = True
-    """One inner batch for all positives of a step; False draws one for each."""
+    """True to draw one inner batch for all positives of a step, False to draw one for each."""
     itself: float = 1.0
-    """How often a positive counts among its own m inner samples; 0 is the literal estimate."""
+    """The weight of a positive among its own m inner samples; 0 for the literal estimate."""
 
     def __post_init__(self) -> None:
         require_positive("margin", self.margin)
-        require("itself", self.itself, lambda weight: 0 <= weight < math.inf, "a finite number, at least 0")
+        require_nonnegative("itself", self.itself)
 
     def init(self, rng: torch.Generator) -> Tree:
-        """The network's weights, see `Model`."""
+        """Return the network's initial weights, see `Model`."""
         return self.scores.network.init(rng)
 
     def sample_outer(self, data: Examples, rng: torch.Generator, shape: tuple[int, ...]) -> Positives:
-        """Positive examples, with replacement."""
+        """Draw positive examples with replacement."""
         positives = data.labels.nonzero().squeeze(1)
         if not len(positives):
-            raise FedcsoError("a client has no positive example, so it has nothing to rank")
+            raise FedcsoError("a client has no positive example to rank: leave it out, or give it some")
         which = torch.randint(len(positives), shape, generator=rng)
         return Positives(which, data.inputs[positives[which]])
 
     def sample_inner(self, data: Examples, rng: torch.Generator, xi: Positives, m: int) -> Examples:
-        """Any examples."""
+        """Draw examples of both kinds with replacement."""
         lead = xi.which.shape
         shape = (*lead[:-1], 1, m) if self.shared else (*lead, m)
         chosen = torch.randint(len(data.labels), shape, generator=rng)
         return Examples(data.inputs[chosen], data.labels[chosen])
 
     def inner(self, x: Tree, xi: Positives, eta: Examples) -> torch.Tensor:
-        """ĝ of each positive: (b, 2)."""
+        """Return ĝ of each positive, with shape (b, 2)."""
         b, (rows, m) = len(xi.which), eta.labels.shape
         scores = self.scores.logits(x, torch.cat([xi.inputs, eta.inputs.flatten(0, 1)]))
         scores = scores.sigmoid() if self.sigmoid else scores
@@ -88,27 +88,27 @@ class AUPRC(Problem):
         return (sums + own) / (m + self.itself)
 
     def outer(self, y: torch.Tensor, xi: Positives) -> torch.Tensor:
-        """−g₁/g₂; where no sample is near (which `itself` excludes) it is 0."""
+        """Return −g₁/g₂, or 0 if all losses are 0 (which `itself` rules out)."""
         return -y[..., 0] / y[..., 1].clamp_min(torch.finfo(y.dtype).tiny)
 
     def inner_samples(self, b: int, m: int) -> int:
-        """m where they are shared."""
+        """Return m if the inner batch is shared, else b·m."""
         return m if self.shared else b * m
 
     def trains(self, data: Examples) -> bool:
-        """A site without positives has nothing to rank: it takes part in evaluation only."""
+        """Return whether there are positives to rank; without any, a site takes part in evaluation only."""
         return bool(data.labels.any())
 
     def outer_count(self, data: Examples) -> int:
-        """The number of positives."""
+        """Return the number of positives."""
         return int(data.labels.sum())
 
     def which(self, xi: Positives) -> torch.Tensor:
-        """The positives' numbers."""
+        """Return the indices of the positives."""
         return xi.which
 
     def size(self, data: Examples) -> int:
-        """The number of examples."""
+        """Return the number of examples."""
         return len(data.labels)
 
 
@@ -125,14 +125,14 @@ def auprc(
     """Rank rare positives first, by the area under the precision-recall curve (Section 5.3, Table 2).
 
     Args:
-        net: linear, mlp, mnist, cifar, cnn or your own as path.py:Name; auto takes what fits the inputs
-        margin: s, by how much a positive should be above the others
-        sigmoid: scores go through a sigmoid, which wants margins below 1
-        shared: one inner batch for all positives of a step, which is as good and needs b + m forward passes
-        itself: how often a positive counts among its own inner samples, which keeps g₂ away from 0
-        train_on: sites (each by itself, the federated way), pooled (all data in one place), or one site's name
+        net: linear, mlp, mnist, cifar, cnn or your own as path.py:Name; auto chooses by the shape of the inputs
+        margin: s, by how much positives should be scored above the others
+        sigmoid: apply a sigmoid to the scores; use margins below 1 then
+        shared: use one inner batch for all positives of a step, which takes b + m forward passes instead of b·m
+        itself: weight of a positive among its own inner samples, which keeps g₂ away from 0
+        train_on: sites (federated), pooled (all data in one place), or the name of one site
         where: the data, see load_sites
     """
     sites = load_sites(**where)
-    problem = AUPRC(scores_for(net, sites), margin, sigmoid, shared, itself)
-    return task_of_sites(problem, ranking_judge(problem.scores), sites, train_on)
+    problem = AUPRC(build_scores(net, sites), margin, sigmoid, shared, itself)
+    return make_site_task(problem, ranking_judge(problem.scores), sites, train_on)

@@ -3,11 +3,11 @@
     min_{w,a,b} max_y  E [ (1−p)(h−a)² 1(+) + p(h−b)² 1(−) + 2(1+y)( p h 1(−) − (1−p) h 1(+) ) ] − p(1−p) y²
 
 h is the score in [0, 1], p the share of positives over all clients, a and b the mean scores of positives and negatives,
-y the dual variable. x = {"primal": {"w", "a", "b"}, "dual": y}; the dual enters through `ascend`, so that descent on
-all leaves is ascent on it.
+and y the dual variable. x = {"primal": {"w", "a", "b"}, "dual": y}; the dual variable enters through `ascend`, so that
+descent on all leaves is ascent on it.
 
-a and b start at ½, the mean scores of a network that knows nothing yet. From 0 the squares pull ALL scores down before
-anything is learned, and where the network learns slowly the sigmoid is dead by then.
+a and b start at ½, the mean scores of an untrained network. Starting from 0, the squares would first pull ALL scores
+down, and saturate the sigmoid of a network that learns slowly.
 
 Reference: Ying, Wen, Lyu, Stochastic Online AUC Maximization, NeurIPS 2016.
 """
@@ -25,7 +25,8 @@ from fedcso.core.tree import Tree, leaves
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.tables.sites import load_sites
 from fedcso.problems.ordinary import Ordinary
-from fedcso.problems.scores import Scores, ranking_judge, scores_for, share_of_positives, task_of_sites
+from fedcso.problems.scores import Scores, ranking_judge
+from fedcso.problems.site_tasks import build_scores, make_site_task, share_of_positives
 
 
 @dataclass(frozen=True)
@@ -34,19 +35,19 @@ class AUROC(Ordinary):
 
     scores: Scores
     positive_rate: float
-    """p."""
+    """p, the share of positives over all clients."""
 
     def __post_init__(self) -> None:
         require_fraction("positive_rate", self.positive_rate)
 
     def init(self, rng: torch.Generator) -> Tree:
-        """The network's weights, see `Model`; a = b = ½, y = 0."""
+        """Return the network's initial weights (see `Model`), a = b = ½ and y = 0."""
         w = self.scores.network.init(rng)
         a, b, dual = leaves(w)[0].new_tensor([0.5, 0.5, 0.0])
         return {"primal": {"w": w, "a": a, "b": b}, "dual": dual}
 
     def losses(self, x: Tree, xi: Examples) -> torch.Tensor:
-        """The min-max objective's summand of each example."""
+        """Return the term of each example in the min-max objective."""
         v, p = x["primal"], self.positive_rate
         dual = ascend(x["dual"])
         h = self.scores.logits(v["w"], xi.inputs).sigmoid()
@@ -56,7 +57,7 @@ class AUROC(Ordinary):
 
 
 def auroc_judge(problem: AUROC) -> Judge:
-    """Return the judge of the network among the primal variables."""
+    """Return the judge of the network, whose weights are among the primal variables."""
     return ranking_judge(problem.scores, lambda x: x["primal"]["w"])
 
 
@@ -65,10 +66,10 @@ def auroc(net: str = "auto", train_on: str = "sites", **where: Any) -> Task:
     """Rank rare positives first, by the area under the ROC curve: the min-max problem of CODA+.
 
     Args:
-        net: linear, mlp, mnist, cifar, cnn or your own as path.py:Name; auto takes what fits the inputs
-        train_on: sites (each by itself, the federated way), pooled (all data in one place), or one site's name
+        net: linear, mlp, mnist, cifar, cnn or your own as path.py:Name; auto chooses by the shape of the inputs
+        train_on: sites (federated), pooled (all data in one place), or the name of one site
         where: the data, see load_sites
     """
     sites = load_sites(**where)
-    problem = AUROC(scores_for(net, sites), share_of_positives(sites))
-    return task_of_sites(problem, auroc_judge(problem), sites, train_on)
+    problem = AUROC(build_scores(net, sites), share_of_positives(sites))
+    return make_site_task(problem, auroc_judge(problem), sites, train_on)

@@ -2,7 +2,7 @@
 
     F(x) = (1/N) Σ_n E_{(input, label) ~ D_n} cross-entropy( model(x, input), label )
 
-There are no inner samples. Every nested method works here too, and becomes its ordinary relative.
+There are no inner samples. Nested methods work here too, and become ordinary ones.
 """
 
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ LOSS = Metric("loss", higher_is_better=False)
 
 @dataclass(frozen=True)
 class Classification(Ordinary):
-    """Cross-entropy of a network; a client's data are `Examples`, drawn with replacement."""
+    """The cross-entropy of a network; a client's data are `Examples`, drawn with replacement."""
 
     model: Model
     network: Functional = field(init=False, repr=False)
@@ -39,16 +39,16 @@ class Classification(Ordinary):
         object.__setattr__(self, "network", Functional(self.model))
 
     def init(self, rng: torch.Generator) -> Tree:
-        """The network's weights, see `Model`."""
+        """Return the network's initial weights, see `Model`."""
         return self.network.init(rng)
 
     def losses(self, x: Tree, xi: Examples) -> torch.Tensor:
-        """Cross-entropy of each example."""
+        """Return the cross-entropy of each example."""
         return F.cross_entropy(self.network.apply(x, xi.inputs), xi.labels, reduction="none")
 
 
 def classification_judge(problem: Classification) -> Judge:
-    """Return the judge that measures accuracy and mean loss on labelled examples."""
+    """Return a judge that measures accuracy and mean loss on labelled examples."""
 
     def evaluate(x: Tree, data: Examples) -> dict[str, Any]:
         logits = torch.cat([problem.network.apply(x, part) for part in torch.split(data.inputs, 1024)])
@@ -70,11 +70,11 @@ def classification(
     """Classify labelled examples with a linear model or a small network: ordinary federated learning.
 
     Args:
-        data: name of a dataset (see: fedcso list)
-        clients: N, how many clients the training data are spread over
-        alpha: Dirichlet concentration of the labels per client; small is unlike, 0 means alike (IID)
-        hidden: units of a hidden layer; 0 for a linear model
-        data_seed: decides the split into clients, validation and test data
+        data: name of a data set (see: fedcso list)
+        clients: N, the number of clients that share the training data
+        alpha: Dirichlet concentration of the labels per client, small for heterogeneous clients; 0 for IID
+        hidden: number of hidden units; 0 for a linear model
+        data_seed: seed of the split into clients, validation and test data
     """
     require_count("hidden", hidden, least=0)
     examples = load(data)

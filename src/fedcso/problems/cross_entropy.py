@@ -1,4 +1,4 @@
-"""Cross-entropy of labels 0 and 1, plain or with both classes weighted alike: what FedAvg is usually given."""
+"""Cross-entropy of labels 0 and 1, plain or with equal weights of both classes: the usual objective of FedAvg."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,8 @@ from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.tables.sites import load_sites
 from fedcso.problems.ordinary import Ordinary
-from fedcso.problems.scores import Scores, ranking_judge, scores_for, share_of_positives, task_of_sites
+from fedcso.problems.scores import Scores, ranking_judge
+from fedcso.problems.site_tasks import build_scores, make_site_task, share_of_positives
 
 
 @dataclass(frozen=True)
@@ -21,17 +22,17 @@ class CrossEntropy(Ordinary):
 
     scores: Scores
     positive_weight: float = 1.0
-    """How much a positive example counts, a negative being 1."""
+    """The weight of a positive example; that of a negative one is 1."""
 
     def __post_init__(self) -> None:
         require_positive("positive_weight", self.positive_weight)
 
     def init(self, rng: torch.Generator) -> Tree:
-        """The network's weights, see `Model`."""
+        """Return the network's initial weights, see `Model`."""
         return self.scores.network.init(rng)
 
     def losses(self, x: Tree, xi: Examples) -> torch.Tensor:
-        """Of each example."""
+        """Return the cross-entropy of each example."""
         logits = self.scores.logits(x, xi.inputs)
         weight = torch.where(xi.labels == 1, self.positive_weight, 1.0)
         return F.binary_cross_entropy_with_logits(logits, xi.labels.to(logits), weight.to(logits), reduction="none")
@@ -39,15 +40,15 @@ class CrossEntropy(Ordinary):
 
 @with_plan(rounds=60, local_steps=10, outer_batch=40, evaluate_every=5)
 def cross_entropy(net: str = "auto", weighted: bool = False, train_on: str = "sites", **where: Any) -> Task:
-    """Rank rare positives first, by ordinary cross-entropy: what FedAvg is usually given.
+    """Rank rare positives first, by ordinary cross-entropy: the usual objective of FedAvg.
 
     Args:
-        net: linear, mlp, mnist, cifar, cnn or your own as path.py:Name; auto takes what fits the inputs
-        weighted: positives count as much as negatives on the whole
-        train_on: sites (each by itself, the federated way), pooled (all data in one place), or one site's name
+        net: linear, mlp, mnist, cifar, cnn or your own as path.py:Name; auto chooses by the shape of the inputs
+        weighted: give the positives together the same weight as the negatives
+        train_on: sites (federated), pooled (all data in one place), or the name of one site
         where: the data, see load_sites
     """
     sites = load_sites(**where)
     rate = share_of_positives(sites)
-    problem = CrossEntropy(scores_for(net, sites), (1 - rate) / rate if weighted else 1.0)
-    return task_of_sites(problem, ranking_judge(problem.scores), sites, train_on)
+    problem = CrossEntropy(build_scores(net, sites), (1 - rate) / rate if weighted else 1.0)
+    return make_site_task(problem, ranking_judge(problem.scores), sites, train_on)

@@ -1,4 +1,4 @@
-"""What few-shot tasks are made of: a client's classes, tasks drawn from them, and fixed ones to keep or to test on."""
+"""Few-shot tasks: a client's classes, tasks drawn from them, and fixed tasks to train on or to evaluate on."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from fedcso.datasets.characters import split_classes, with_rotations
 
 
 class FixedTasks(NamedTuple):
-    """A client's classes, and the only tasks it makes of them: (tasks, ways) numbers of classes."""
+    """A client's classes, and the only tasks it draws from them: indices of classes with shape (tasks, ways)."""
 
     images: torch.Tensor
     tasks: torch.Tensor
@@ -24,48 +24,55 @@ Classes = torch.Tensor | FixedTasks
 
 
 class Query(NamedTuple):
-    """ξ: the classes of a task, the order in which their drawings are used, and its query images."""
+    """ξ: the classes of a task, the order in which their drawings are used, and the query images."""
 
     task: torch.Tensor
-    """(…), its number among the client's fixed tasks; −1 for a task drawn afresh."""
+    """(…): the index among the client's fixed tasks; −1 if tasks are not fixed."""
     classes: torch.Tensor
-    """(…, ways), numbers of the client's classes."""
+    """(…, ways): indices of the client's classes."""
     order: torch.Tensor
-    """(…, ways, drawings): the first are the query set, the support samples come from the rest."""
+    """(…, ways, drawings): the first drawings are the query set, the support samples come from the rest."""
     images: torch.Tensor
-    """(…, ways·queries, 1, height, width), class by class."""
+    """(…, ways·queries, 1, height, width): the query images, class by class."""
 
 
 class Episodes(NamedTuple):
-    """Fixed tasks to evaluate on: along the first axis, each with its query and its support images."""
+    """Fixed tasks to evaluate on, along the first axis of all leaves: query images and support images."""
 
     xi: Query
     eta: torch.Tensor
 
 
 def images_of(data: Classes) -> torch.Tensor:
-    """The drawings of all classes."""
+    """Return the drawings of all classes."""
     return data.images if isinstance(data, FixedTasks) else data
 
 
-def fixed(tasks: int, ways: int, images: torch.Tensor, rng: torch.Generator) -> FixedTasks:
-    """Some tasks of a client's classes, once and for all."""
-    require_count("ways", ways, least=2)
+def require_classes(images: torch.Tensor, ways: int) -> None:
+    """Raise `FedcsoError` if a client has too few classes for a task."""
     if len(images) < ways:
-        raise FedcsoError(f"a client has {len(images)} classes, too few for {ways}-way tasks")
+        raise FedcsoError(
+            f"a client has {len(images)} classes, too few for {ways}-way tasks: use fewer clients or fewer ways"
+        )
+
+
+def fix_tasks(tasks: int, ways: int, images: torch.Tensor, rng: torch.Generator) -> FixedTasks:
+    """Draw the tasks that a client will train on throughout; raise `FedcsoError` if it has too few classes."""
+    require_count("ways", ways, least=2)
+    require_classes(images, ways)
     return FixedTasks(images, torch.rand(tasks, len(images), generator=rng).argsort(-1)[:, :ways])
 
 
-def freely(images: torch.Tensor, rng: torch.Generator) -> Classes:
-    """Classes of which tasks are drawn afresh."""
+def keep_classes(images: torch.Tensor, rng: torch.Generator) -> Classes:
+    """Return the classes unchanged, so that a new task is drawn every time."""
     return images
 
 
 class FewShot(NamedTuple):
-    """Characters spread over clients, and tasks to evaluate on."""
+    """Characters divided among clients, and tasks to evaluate on."""
 
     clients: list[Classes]
-    """Each one's training classes."""
+    """The training classes of each client."""
     test: ByClient
     validation: Episodes
 
@@ -82,19 +89,19 @@ def load_few_shot(
     client_tasks: int = 10,
     data_seed: int = 0,
 ) -> FewShot:
-    """Characters, held by clients in the form that `held` gives them, and tasks, which `episodes` makes of them.
+    """Return characters divided among clients, and tasks to evaluate on.
 
     Args:
-        episodes: (classes, tasks, shots, rng) to tasks
-        held: (images, rng) to what a client has
+        episodes: (classes, tasks, shots, rng) → tasks
+        held: (images, rng) → a client's data
         data: glyphs (embedded) or omniglot (see: fedcso data get omniglot)
-        clients: N, over which the training characters are spread disjointly
-        shots: support samples of each class when evaluated; those in training are the plan's inner_batch
-        rotations: characters turned by 90, 180 and 270 degrees as further training classes
-        test_tasks: tasks of unseen characters that are reported on
-        validation_tasks: tasks of other unseen characters, by which settings are chosen
-        client_tasks: tasks of its own training characters on which each client measures the model
-        data_seed: decides who holds which characters, and the tasks to evaluate on
+        clients: N, the number of clients among which the training characters are divided
+        shots: support samples of each class in evaluation; in training they are inner_batch
+        rotations: add characters rotated by 90, 180 and 270 degrees as further training classes
+        test_tasks: number of test tasks, of unseen characters
+        validation_tasks: number of validation tasks, of other unseen characters, by which settings are chosen
+        client_tasks: number of tasks of each client's training characters on which it evaluates the model
+        data_seed: seed of the division of characters among clients, and of the tasks to evaluate on
     """
     counts = {"shots": shots, "test_tasks": test_tasks, "validation_tasks": validation_tasks}
     for name, count in (counts | {"client_tasks": client_tasks}).items():

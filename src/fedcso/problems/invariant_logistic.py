@@ -1,17 +1,16 @@
-"""Invariant logistic regression (Section 5.1): classify points that are seen only through noise.
+"""Invariant logistic regression (Section 5.1): classify points of which only noisy measurements are seen.
 
     ξ = (a, b),   a ~ N(μ_n, diag(s_n²)),   b = sign(aᵀ x*_n),   η | ξ ~ N(a, σ₂² I)
     g_η(x, ξ) = ηᵀ x,   f_ξ(y) = log(1 + exp(−b y)),   r(x) = λ Σ_i γ x_i² / (1 + γ x_i²)
 
-The paper has μ_n = 0, s_n = σ₁ = 1 and one x* for all clients; `clients` makes those, or unlike ones.
+In the paper, μ_n = 0, s_n = σ₁ = 1, and all clients have the same x*; `clients` makes these and heterogeneous ones.
 
-F and ∇F are known. E[ηᵀx | ξ] = aᵀx, and log(1 + exp(−by)) = log(2 cosh(y/2)) − by/2, so that
+F and ∇F are known exactly. E[ηᵀx | ξ] = aᵀx, and log(1 + exp(−by)) = log(2 cosh(y/2)) − by/2, so
 
     F_n(x) = E log(2 cosh(v/2)) − ½ kᵀx + r(x),        v = aᵀx ~ N(μᵀx, Σ_i s_i² x_i²),   k = E[sign(aᵀx*) a]
 
-k is a closed form, and the expectation over v is a smooth one-dimensional integral, done by
-Gauss–Legendre quadrature; the error is of the order of rounding, ε ‖x‖. (One dimension suffices: the label enters
-linearly.)
+k has a closed form, and the expectation over v is a smooth integral, computed by Gauss–Legendre quadrature with an
+error of the order of rounding, ε ‖x‖. (It is one-dimensional because the label enters linearly.)
 """
 
 import math
@@ -24,7 +23,7 @@ import torch
 import torch.nn.functional as F
 
 from fedcso.core.constants import Constants
-from fedcso.core.errors import require, require_count, require_positive
+from fedcso.core.errors import require_count, require_nonnegative, require_positive
 from fedcso.core.judge import Judge
 from fedcso.core.metric import Metric
 from fedcso.core.problem import Problem
@@ -35,18 +34,18 @@ ACCURACY = Metric("accuracy", higher_is_better=True, share=True)
 
 
 class Source(NamedTuple):
-    """Where a client's points come from."""
+    """The distribution of a client's points."""
 
     truth: torch.Tensor
-    """x*, whose sign of aᵀx* is the label."""
+    """x*; the label of a is the sign of aᵀx*."""
     mean: torch.Tensor
-    """μ, the centre of a."""
+    """μ, the mean of a."""
     scale: torch.Tensor
     """s, the standard deviation of a in each coordinate."""
 
 
 class Point(NamedTuple):
-    """ξ."""
+    """ξ: a point a and its label b."""
 
     a: torch.Tensor
     label: torch.Tensor
@@ -54,21 +53,21 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class InvariantLogistic(Problem):
-    """Invariant logistic regression; a client's data is a `Source`."""
+    """Invariant logistic regression; a client's data are a `Source`."""
 
     dimension: int = 10
-    """d."""
+    """d, the length of x."""
     signal: float = 1.0
     """σ₁, the standard deviation of a."""
     noise: float = 1.5
     """σ₂, the standard deviation of a measurement η around a."""
     penalty: float = 0.001
-    """λ."""
+    """λ, the weight of the regulariser."""
     sharpness: float = 10.0
-    """γ (called α in the paper's text)."""
+    """γ of the regulariser (called α in the text of the paper)."""
     draw_mean: bool = False
-    """Draw the inner mean from N(a, σ₂²/m · I) in one go: the same distribution, a cost that does not
-    depend on m. Still counted as m samples."""
+    """Draw the mean of the inner samples directly from N(a, σ₂²/m · I): the same distribution, at a cost that does not
+    depend on m. It still counts as m samples."""
     dtype: torch.dtype = torch.float32
 
     broadcasts = True
@@ -78,7 +77,7 @@ class InvariantLogistic(Problem):
         require_positive("signal", self.signal)
         require_positive("noise", self.noise)
         require_positive("sharpness", self.sharpness)
-        require("penalty", self.penalty, lambda v: v >= 0, "at least 0")
+        require_nonnegative("penalty", self.penalty)
 
     # ------------------------------------------------------------------------------------- the data
 
@@ -90,11 +89,11 @@ class InvariantLogistic(Problem):
         unlike_truth: float = 0.0,
         unlike_points: float = 0.0,
     ) -> list[Source]:
-        """Sources for all clients, by the data seed.
+        """Return the sources of all clients; `seed` determines them.
 
-        `unlike_truth` h mixes a client's own direction into x*: x*_n = x* + h z_n with ‖x*‖ = 1 and
-        z_n ~ N(0, I/d). `unlike_points` h shifts and scales its points: μ_n ~ N(0, h² σ₁² I) and
-        s_n = σ₁ exp(h z). With 0 all clients are alike, as in the paper.
+        `unlike_truth` = h adds an individual direction to x*: x*_n = x* + h z_n with ‖x*‖ = 1 and z_n ~ N(0, I/d).
+        `unlike_points` = h shifts and scales the points: μ_n ~ N(0, h² σ₁² I) and s_n = σ₁ exp(h z). With 0, all
+        clients have the same distribution, as in the paper.
         """
         require_count("clients", number)
         rng = stream(seed, DATA, 0)
@@ -113,7 +112,7 @@ class InvariantLogistic(Problem):
         ]
 
     def test_points(self, clients: Sequence[Source], number: int = 50_000, *, seed: int = 0) -> Point:
-        """Labelled points from all clients' sources alike, none of them ever trained on."""
+        """Draw labelled points for evaluation, in equal shares from all clients' sources."""
         shares = [number // len(clients) + (n < number % len(clients)) for n in range(len(clients))]
         rng = stream(seed, DATA, 1)
         parts = [self.sample_outer(source, rng, (share,)) for source, share in zip(clients, shares, strict=True)]
@@ -122,35 +121,35 @@ class InvariantLogistic(Problem):
     # ---------------------------------------------------------------------------------- the problem
 
     def init(self, rng: torch.Generator) -> torch.Tensor:
-        """x_0 ~ N(0, I): the paper does not say."""
+        """Draw x_0 ~ N(0, I), which the paper does not specify."""
         return torch.randn(self.dimension, generator=rng, dtype=self.dtype)
 
     def sample_outer(self, data: Source, rng: torch.Generator, shape: tuple[int, ...]) -> Point:
-        """a ~ N(μ, diag(s²)) and its label."""
+        """Draw a ~ N(μ, diag(s²)) and its label."""
         a = torch.randn(*shape, self.dimension, generator=rng, dtype=self.dtype)
         a = torch.addcmul(data.mean, a, data.scale)
         return Point(a, torch.sign(a @ data.truth))
 
     def sample_inner(self, data: Source, rng: torch.Generator, xi: Point, m: int) -> torch.Tensor:
-        """η ~ N(a, σ₂² I), m times; or their mean."""
+        """Draw η ~ N(a, σ₂² I) m times, or with `draw_mean` their mean."""
         draws, spread = (1, self.noise / math.sqrt(m)) if self.draw_mean else (m, self.noise)
         noise = torch.randn(*xi.a.shape[:-1], draws, self.dimension, generator=rng, dtype=self.dtype)
         return torch.add(xi.a.unsqueeze(-2), noise, alpha=spread)
 
     def inner(self, x: torch.Tensor, xi: Point, eta: torch.Tensor) -> torch.Tensor:
-        """(1/m) Σ_j η_jᵀx: g is linear in η, so the mean may be taken before the product."""
+        """Return (1/m) Σ_j η_jᵀx; g is linear in η, so the mean can be taken before the product."""
         return (eta.mean(-2) * x.unsqueeze(-2)).sum(-1)
 
     def outer(self, y: torch.Tensor, xi: Point) -> torch.Tensor:
-        """log(1 + exp(−b y))."""
+        """Return log(1 + exp(−b y))."""
         return F.softplus(-xi.label * y)
 
     def regulariser(self, x: torch.Tensor) -> torch.Tensor:
-        """λ Σ_i γ x_i² / (1 + γ x_i²), as −λ Σ_i (1 / (1 + γ x_i²) − 1), cheaper to differentiate."""
+        """Return λ Σ_i γ x_i² / (1 + γ x_i²) as −λ Σ_i (1 / (1 + γ x_i²) − 1), which is cheaper to differentiate."""
         return ((1 + self.sharpness * x.square()).reciprocal() - 1).sum(-1) * -self.penalty
 
     def closed_form(self, x: torch.Tensor, xi: Point, eta: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """With η̄ the mean measurement: −b η̄ / (1 + exp(b η̄ᵀx)) + 2λγ x / (1 + γx²)²."""
+        """Return F̂ + r and its gradient −b η̄ / (1 + exp(b η̄ᵀx)) + 2λγ x / (1 + γx²)², where η̄ is the mean of the η."""
         mean = eta.mean(-2)
         logit = xi.label * (mean * x.unsqueeze(-2)).sum(-1)
         wrong = torch.sigmoid(-logit) * xi.label
@@ -161,20 +160,20 @@ class InvariantLogistic(Problem):
         return losses, torch.sub(2 * self.penalty * self.sharpness * pull, push)
 
     def size(self, data: Source) -> None:
-        """Clients draw from distributions."""
+        """Return None: clients sample from distributions."""
 
-    # ------------------------------------------------------------------------------------ the truth
+    # ------------------------------------------------------------------------ exact values and constants
 
     def exact(
         self, x: torch.Tensor, clients: Sequence[Source], weights: Sequence[float]
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """F and ∇F, in float64."""
+        """Return F(x) and ∇F(x) in float64."""
         x = x.double()
         square = self.sharpness * x * x
         value = self.penalty * (square / (1 + square)).sum(-1)
         gradient = 2 * self.penalty * self.sharpness * x / (1 + square) ** 2
         total = sum(weights)
-        # Clients with the same source have the same F_n: the integral is done once for all of them.
+        # Clients with the same source have the same F_n: the integral is computed once for all of them.
         shares: dict[tuple[Any, ...], tuple[Source, float]] = {}
         for source, weight in zip(clients, weights, strict=True):
             key = tuple(tuple(part.tolist()) for part in source)
@@ -186,11 +185,11 @@ class InvariantLogistic(Problem):
         return value, gradient
 
     def constants(self, x: torch.Tensor, clients: Sequence[Source], radius: float | None = None) -> Constants:
-        """In closed form, on the ball ‖x‖ ≤ radius (2 ‖x_0‖ if not given), for the client with the largest.
+        """Return the largest constants of any client on the ball ‖x‖ ≤ radius (by default 2 ‖x_0‖), in closed form.
 
-        S_f = ¼ and L_f = 1 are the logistic loss's. g is linear in x, so L_g² stands for ‖η‖²; it is the root of the
+        S_f = ¼ and L_f = 1 are those of the logistic loss. g is linear in x, so L_g² bounds ‖η‖²; it is the root of the
         FOURTH moment, because variance reduction needs E‖∇F̂(x) − ∇F̂(x')‖² and η is not bounded. σ_g = σ₂ ‖x‖. S_g is
-        the regulariser's smoothness 2λγ: it is curved, but adds neither noise nor bias. F* is at least 0.
+        the smoothness 2λγ of the regulariser, which is curved, but adds neither noise nor bias. F* is at least 0.
         """
         radius = 2 * float(x.norm()) if radius is None else radius
         fourth = []
@@ -221,20 +220,20 @@ def invariant_logistic(
     test_points: int = 50_000,
     data_seed: int = 0,
 ) -> Task:
-    """Classify points that are seen only through noisy measurements (Section 5.1, Figure 1).
+    """Classify points of which only noisy measurements are seen (Section 5.1, Figure 1).
 
     Args:
-        clients: N, how many clients there are
-        dimension: d, length of x
+        clients: N, the number of clients
+        dimension: d, the length of x
         signal: σ1, standard deviation of the points
         noise: σ2, standard deviation of a measurement around its point
         penalty: λ, weight of the nonconvex regulariser
-        sharpness: γ of the regulariser (called α in the paper's text)
-        unlike_truth: how far the clients' labelling directions differ (0: not at all, as in the paper)
-        unlike_points: how far the clients' points differ in place and scale (0: not at all)
-        draw_mean: draw the mean of the m measurements in one go (same distribution, faster for large m)
-        test_points: how many points the accuracy is measured on
-        data_seed: decides x* and the test points; another seed than the runs'
+        sharpness: γ of the regulariser (called α in the text of the paper)
+        unlike_truth: how much the clients' labelling directions differ; 0 for not at all, as in the paper
+        unlike_points: how much the clients' points differ in mean and scale; 0 for not at all
+        draw_mean: draw the mean of the m measurements directly (same distribution, faster for large m)
+        test_points: number of points on which accuracy is measured
+        data_seed: seed of x* and the test points, separate from the seeds of runs
     """
     require_count("test_points", test_points)
     problem = InvariantLogistic(dimension, signal, noise, penalty, sharpness, draw_mean)
@@ -249,13 +248,13 @@ def invariant_logistic(
 
 
 def measure_accuracy(x: torch.Tensor, points: Point) -> dict[str, torch.Tensor]:
-    """Return the share of noise-free points on the right side."""
+    """Return the share of noise-free points that are classified correctly."""
     return {ACCURACY.name: (torch.sign(x @ points.a.T) == points.label).double().mean(-1)}
 
 
 def _logistic_part(x: torch.Tensor, source: Source) -> tuple[torch.Tensor, torch.Tensor]:
-    """E log(1 + exp(−b aᵀx)) and its gradient, for one source; x may have leading axes."""
-    # k = E[sign(aᵀx*) a]: a splits into its part along aᵀx*, which is Gaussian, and an independent rest.
+    """Return E log(1 + exp(−b aᵀx)) and its gradient for one source; x may have leading axes."""
+    # k = E[sign(aᵀx*) a]: split a into its part along aᵀx*, which is Gaussian, and an independent rest.
     along = source.scale**2 * source.truth
     spread = (along @ source.truth).sqrt()
     z = (source.mean @ source.truth) / spread
@@ -275,20 +274,20 @@ def _logistic_part(x: torch.Tensor, source: Source) -> tuple[torch.Tensor, torch
     return log_cosh - (x @ k) / 2, slope - k / 2
 
 
-_REACH = 12.0  # standard deviations: what lies beyond is below 1e-31
+_REACH = 12.0  # standard deviations; the probability beyond is below 1e-31
 _LEGENDRE = np.polynomial.legendre.leggauss(20)
 
 
 def _gaussian_nodes(centre: torch.Tensor, width: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Nodes v and weights of a quadrature for E h(v), v ~ N(centre, width²), h changing near 0 on scale 1.
+    """Return the nodes v and weights of a quadrature of E h(v) for v ~ N(centre, width²).
 
-    Panels of Gauss–Legendre nodes over ±12 standard deviations, with further borders around v = 0 at
-    distances 1, 2, 4, …, where log cosh bends (its nearest singularities are at ±iπ).
+    h varies near 0 on the scale 1. The panels of Gauss–Legendre nodes cover ±12 standard deviations, with additional
+    borders at v = 0, ±1, ±2, ±4, …, where log cosh bends (its nearest singularities are at ±iπ).
     """
     regular = torch.linspace(-_REACH, _REACH, 25, dtype=torch.float64)
     doubling = 2.0 ** torch.arange(0, 12, dtype=torch.float64)
     bends = torch.cat([-doubling, torch.zeros(1, dtype=torch.float64), doubling])
-    # In units of the standard deviation; empty panels (clamped borders) weigh nothing.
+    # In units of the standard deviation; empty panels (clamped borders) have weight 0.
     around_zero = ((bends - centre.unsqueeze(-1)) / width.unsqueeze(-1)).clamp(-_REACH, _REACH)
     borders = torch.cat([regular.expand(*centre.shape, -1), around_zero], -1).sort(-1).values
     left, right = borders[..., :-1, None], borders[..., 1:, None]

@@ -1,4 +1,4 @@
-"""Model-agnostic meta-learning: a starting point from which a few labelled samples suffice (Section 5.2).
+"""Model-agnostic meta-learning: an initial model that adapts to a task from a few labelled samples (Section 5.2).
 
     ξ = (task, its query set),   η | ξ ~ one support sample of each of the task's classes,   m = shots
     g_η(x, ξ) = x − λ ∇L(x; η)       one (or several) steps of adaptation to the task
@@ -6,12 +6,12 @@
 
     min_x (1/N) Σ_n E_ξ L( x − λ ∇L(x; support); query )
 
-The support samples are drawn from the sampled task's own classes and never overlap with its query set: that is the
-conditional distribution. L is the mean cross-entropy over a set; with batch norm it is a function of the whole set,
-so the mean over the m support samples is taken inside L.
+The conditional distribution: support samples are drawn from the classes of the sampled task and never overlap with its
+query set. L is the mean cross-entropy over a set; with batch norm it is a function of the whole set, so the mean over
+the m support samples is taken inside L.
 
-The meta-gradient needs no graph through the adapted point: with v = ∇f(y) it is v − λ ∇²L(x; support) v, which is
-exact. `first_order` leaves the second term out.
+The exact meta-gradient needs no graph through the adapted point: with v = ∇f(y) it is v − λ ∇²L(x; support) v.
+`first_order` leaves out the second term.
 
 Reference: Finn, Abbeel, Levine, Model-Agnostic Meta-Learning for Fast Adaptation of Deep Networks, ICML 2017.
 """
@@ -32,7 +32,17 @@ from fedcso.core.tree import Tree, add_scaled, index, leaves, map_leaves, stack,
 from fedcso.core.workers import pool
 from fedcso.models.conv4 import Conv4
 from fedcso.models.functional import Functional, Model
-from fedcso.problems.few_shot_tasks import Classes, Episodes, FixedTasks, Query, fixed, freely, images_of, load_few_shot
+from fedcso.problems.few_shot_tasks import (
+    Classes,
+    Episodes,
+    FixedTasks,
+    Query,
+    fix_tasks,
+    images_of,
+    keep_classes,
+    load_few_shot,
+    require_classes,
+)
 
 ACCURACY = Metric("accuracy", higher_is_better=True, share=True)
 LOSS = Metric("loss", higher_is_better=False)
@@ -40,20 +50,20 @@ LOSS = Metric("loss", higher_is_better=False)
 
 @dataclass(frozen=True)
 class MAML(Problem):
-    """Few-shot classification; a client's data are its `Classes`, of which tasks are drawn."""
+    """Few-shot classification; a client's data are its `Classes`, from which tasks are drawn."""
 
     model: Model
     ways: int = 5
     queries: int = 15
-    """Query images of each class."""
+    """The number of query images of each class."""
     inner_rate: float = 0.4
     """λ, the step size of the adaptation."""
     inner_steps: int = 1
-    """Steps of the adaptation while training."""
+    """The number of adaptation steps in training."""
     test_steps: int = 3
-    """Steps of the adaptation when evaluated."""
+    """The number of adaptation steps in evaluation."""
     first_order: bool = False
-    """Leave the second derivatives out: another, cheaper, direction."""
+    """Leave out the second derivatives: a cheaper direction, which is not the gradient."""
     network: Functional = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -67,20 +77,20 @@ class MAML(Problem):
     # ---------------------------------------------------------------------------------- sampling
 
     def init(self, rng: torch.Generator) -> dict[str, torch.Tensor]:
-        """The network's weights, see `Model`."""
+        """Return the network's initial weights, see `Model`."""
         return self.network.init(rng)
 
     def sample_outer(self, data: Classes, rng: torch.Generator, shape: tuple[int, ...]) -> Query:
-        """Tasks of different classes, and for each class which of its drawings are asked about."""
+        """Draw tasks of different classes, and the query images of each class."""
         held = images_of(data)
         count, drawings = held.shape[:2]
-        if count < self.ways:
-            raise FedcsoError(f"a client has {count} classes, too few for {self.ways}-way tasks")
+        require_classes(held, self.ways)
         if drawings <= self.queries:
             raise FedcsoError(
-                f"{drawings} drawings a class leave none to learn from beside {self.queries} query images"
+                f"a class has {drawings} drawings, and {self.queries} query images leave none to learn from: "
+                "use fewer queries"
             )
-        # The places of sorted random numbers: a random choice without repetition, for all tasks at once.
+        # argsort of random numbers draws without replacement, for all tasks at once.
         if isinstance(data, FixedTasks):
             task = torch.randint(len(data.tasks), shape, generator=rng)
             classes = data.tasks[task]
@@ -92,33 +102,36 @@ class MAML(Problem):
         return Query(task, classes, order, self._as_batch(images, len(shape)))
 
     def sample_inner(self, data: Classes, rng: torch.Generator, xi: Query, m: int) -> torch.Tensor:
-        """m shots: for each of the task's classes m drawings that are not in its query set."""
+        """Draw m shots: for each class of a task, m drawings that are not in the query set."""
         rest = xi.order[..., self.queries :]
         if m > rest.shape[-1]:
             raise FedcsoError(
-                f"inner_batch = {m} shots are too many: beside {self.queries} query images a class has only "
+                f"inner_batch = {m} shots are too many: with {self.queries} query images, a class has only "
                 f"{rest.shape[-1]} drawings left"
             )
-        # `order` is random already, so its next m drawings are a random choice.
+        # `order` is random, so its next m drawings are a random choice.
         images = images_of(data)[xi.classes.unsqueeze(-1), rest[..., :m]]
         return images.transpose(-3, -4).unsqueeze(-3).float() / 255  # (…, m, ways, 1, height, width)
 
     def _as_batch(self, images: torch.Tensor, lead: int) -> torch.Tensor:
-        """(…, ways, queries, h, w) as network input, class by class."""
+        """Reshape (…, ways, queries, h, w) into network input, class by class."""
         return images.flatten(lead, lead + 1).unsqueeze(-3).float() / 255
 
     # ---------------------------------------------------------------------------------- f and g
 
     def inner(self, x: Tree, xi: Query, eta: torch.Tensor) -> Tree:
-        """The adapted parameters of every task, with their history (for methods that track them)."""
+        """Return the adapted weights of every task, with their graph (for methods that track them)."""
         return stack([self.adapt(x, support, self.inner_steps, keep=True) for support in eta])
 
     def outer(self, y: Tree, xi: Query) -> torch.Tensor:
-        """The query loss of every task."""
+        """Return the query loss of every task."""
         return torch.stack([self.query_loss(index(y, i), images) for i, images in enumerate(xi.images)])
 
     def closed_form(self, x: Tree, xi: Query, eta: torch.Tensor) -> tuple[torch.Tensor, Tree]:
-        """Task by task, so that memory does not grow with their number: v = ∇f(y), then v − λ∇²L v, step by step."""
+        """Return the mean loss and gradient: v = ∇f(y), then v ← v − λ∇²L v for each step, in reverse order.
+
+        Tasks are processed one by one, so that memory does not grow with their number.
+        """
         total, losses = None, []
         for support, images in zip(eta, xi.images, strict=True):
             path = [x]
@@ -140,7 +153,7 @@ class MAML(Problem):
         return torch.stack(losses).mean(), map_leaves(lambda leaf: leaf / len(losses), total)
 
     def adapt(self, x: Tree, support: torch.Tensor, steps: int, keep: bool = False) -> Tree:
-        """x after some steps on a support set; `keep` the history, to differentiate through it."""
+        """Return x after some steps on a support set; `keep` the graph, to differentiate through the steps."""
         y = x if keep and leaves(x)[0].requires_grad else _variable(x)
         for _ in range(steps):
             slope = self._slope(y, support, create_graph=keep and not self.first_order)
@@ -149,35 +162,36 @@ class MAML(Problem):
         return y
 
     def _slope(self, x: Tree, support: torch.Tensor, create_graph: bool) -> Tree:
-        """∇L(x; support)."""
+        """Return ∇L(x; support)."""
         labels = torch.arange(self.ways, device=support.device).repeat(len(support))
         with torch.enable_grad():
             loss = F.cross_entropy(self.network.apply(x, support.flatten(0, 1)), labels)
             return unflatten_like(x, torch.autograd.grad(loss, leaves(x), create_graph=create_graph))
 
     def query_loss(self, y: Tree, images: torch.Tensor) -> torch.Tensor:
-        """L(y; query)."""
-        return F.cross_entropy(self.network.apply(y, images), self._query_labels(images))
+        """Return L(y; query)."""
+        return F.cross_entropy(self.network.apply(y, images), self.query_labels(images))
 
-    def _query_labels(self, images: torch.Tensor) -> torch.Tensor:
+    def query_labels(self, images: torch.Tensor) -> torch.Tensor:
+        """Return the labels of query images, which come class by class."""
         return torch.arange(self.ways, device=images.device).repeat_interleave(self.queries)
 
-    # ---------------------------------------------------------------------------------- evaluation
+    # -------------------------------------------------------------------------------------- data
 
     def size(self, data: Classes) -> int:
-        """The number of classes."""
+        """Return the number of classes."""
         return len(images_of(data))
 
     def outer_count(self, data: Classes) -> int | None:
-        """The number of fixed tasks; those drawn afresh are too many to count on meeting one again."""
+        """Return the number of fixed tasks; None if a new task is drawn every time."""
         return len(data.tasks) if isinstance(data, FixedTasks) else None
 
     def which(self, xi: Query) -> torch.Tensor:
-        """The tasks' numbers."""
+        """Return the indices of the tasks."""
         return xi.task
 
     def episodes(self, data: Classes, tasks: int, shots: int, rng: torch.Generator) -> Episodes:
-        """Fixed tasks from classes, to evaluate on."""
+        """Draw tasks to evaluate on."""
         xi = self.sample_outer(data, rng, (tasks,))
         return Episodes(xi, self.sample_inner(data, rng, xi, shots))
 
@@ -187,20 +201,20 @@ def _variable(x: Tree) -> Tree:
 
 
 def few_shot_judge(problem: MAML) -> Judge:
-    """Return the judge that adapts a model to each task, as MAML's is at test time, and measures it on the queries."""
+    """Return a judge that adapts a model to each task by the steps of evaluation, and measures it on the queries."""
 
     def evaluate(x: Tree, test: Episodes) -> dict[str, Any]:
-        """Query loss and accuracy after adaptation, mean over the tasks, with the half-width of its 95 % interval."""
+        """Return mean query loss and accuracy over the tasks, and the half-width of the accuracy's 95 % interval."""
 
-        def one(task: int) -> tuple[torch.Tensor, torch.Tensor]:
+        def measure_task(task: int) -> tuple[torch.Tensor, torch.Tensor]:
             images = test.xi.images[task]
-            with torch.no_grad():  # a worker thread does not inherit it
+            with torch.no_grad():  # worker threads do not inherit it
                 logits = problem.network.apply(problem.adapt(x, test.eta[task], problem.test_steps), images)
-            labels = problem._query_labels(images)
+            labels = problem.query_labels(images)
             return F.cross_entropy(logits, labels), (logits.argmax(-1) == labels).double().mean()
 
         with pool() as workers:
-            losses, accuracies = zip(*workers.map(one, range(len(test.eta))), strict=True)
+            losses, accuracies = zip(*workers.map(measure_task, range(len(test.eta))), strict=True)
         accuracy = torch.stack(accuracies)
         return {
             LOSS.name: torch.stack(losses).mean(),
@@ -228,19 +242,19 @@ def maml(
     """Learn to tell characters apart from few examples, by meta-learning (Section 5.2, Figures 2 and 3).
 
     Args:
-        ways: classes in a task
-        queries: query images of each class
+        ways: number of classes in a task
+        queries: number of query images of each class
         inner_rate: λ, the step size of the adaptation
-        inner_steps: steps of the adaptation in training; evaluation takes 3
-        first_order: leave out the second derivatives, which is not MAML but cheaper
-        filters: of each of the network's four convolutions
-        pooling: max-pooling instead of strided convolutions, about six times the cost
-        tasks: how many fixed tasks a client has (for MOML, which keeps a state of each); 0 draws them afresh
+        inner_steps: number of adaptation steps in training; evaluation takes 3
+        first_order: leave out the second derivatives, which is cheaper, but not exact MAML
+        filters: number of filters of each of the network's four convolutions
+        pooling: use max-pooling instead of strided convolutions, at about six times the cost
+        tasks: number of fixed tasks per client (for MOML, which keeps a state for each); 0 to draw new ones every time
         where: the data, see load_few_shot
     """
     require_count("filters", filters)
     require_count("tasks", tasks, least=0)
     network = partial(Conv4, ways, filters, pooling)
     problem = MAML(network, ways, queries, inner_rate, inner_steps=inner_steps, first_order=first_order)
-    held = partial(fixed, tasks, ways) if tasks else freely
+    held = partial(fix_tasks, tasks, ways) if tasks else keep_classes
     return Task(problem, *load_few_shot(problem.episodes, held, **where), judge=few_shot_judge(problem))

@@ -1,8 +1,8 @@
-"""Few-shot learning without meta-learning: classify ALL training characters, then adapt a fresh last layer to a task.
+"""Few-shot learning without meta-learning: classify ALL training characters, then adapt a new last layer to each task.
 
-What FedAvg can do for few-shot learning, as a baseline for `maml`: an ordinary federated classifier of all clients'
-characters, whose body is then given a last layer at zero and adapted to each task as MAML's model is, with the same
-steps, and measured on the same tasks.
+This is what FedAvg can do for few-shot learning, the baseline of `maml`. An ordinary federated classifier of all
+clients' characters is trained; its last layer is replaced by zeros, and the network is adapted to each task with the
+same steps as MAML's model and measured on the same tasks.
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ from fedcso.core.tree import Tree
 from fedcso.datasets import Examples
 from fedcso.models.conv4 import Conv4
 from fedcso.problems.classification import Classification
-from fedcso.problems.few_shot_tasks import Episodes, freely, images_of, load_few_shot
+from fedcso.problems.few_shot_tasks import Episodes, images_of, keep_classes, load_few_shot
 from fedcso.problems.maml import MAML, few_shot_judge
 
 
@@ -26,32 +26,32 @@ def pretraining(ways: int = 5, queries: int = 15, inner_rate: float = 0.4, filte
     """Learn to tell characters apart from few examples, by an ordinary classifier: the baseline of maml.
 
     Args:
-        ways: classes in a task
-        queries: query images of each class
-        inner_rate: λ, the step size of the adaptation, of which there are 3 steps
-        filters: of each of the network's four convolutions
+        ways: number of classes in a task
+        queries: number of query images of each class
+        inner_rate: λ, the step size of the adaptation, which takes 3 steps
+        filters: number of filters of each of the network's four convolutions
         where: the data, see load_few_shot
     """
     require_count("filters", filters)
     few_shot = MAML(partial(Conv4, ways, filters), ways, queries, inner_rate)
-    characters = load_few_shot(few_shot.episodes, freely, **where)
+    characters = load_few_shot(few_shot.episodes, keep_classes, **where)
 
     adapted = few_shot_judge(few_shot)
 
     def evaluate(x: Tree, episodes: Episodes) -> dict[str, Any]:
-        """Measure with a fresh last layer: the trained one knows classes that no task asks about."""
-        fresh = {"out.weight": x["out.weight"].new_zeros(ways, filters), "out.bias": x["out.bias"].new_zeros(ways)}
-        return adapted.evaluate(x | fresh, episodes)
+        """Measure with a new last layer: the trained one belongs to classes that are not in the tasks."""
+        new = {"out.weight": x["out.weight"].new_zeros(ways, filters), "out.bias": x["out.bias"].new_zeros(ways)}
+        return adapted.evaluate(x | new, episodes)
 
     shares = [images_of(held) for held in characters.clients]
     sizes = [len(images) for images in shares]
-    labelled = [_labelled(images, first=sum(sizes[:n])) for n, images in enumerate(shares)]
+    examples = [_label(images, first=sum(sizes[:n])) for n, images in enumerate(shares)]
     problem = Classification(partial(Conv4, sum(sizes), filters))
-    return Task(problem, labelled, characters.test, characters.validation, replace(adapted, evaluate=evaluate))
+    return Task(problem, examples, characters.test, characters.validation, replace(adapted, evaluate=evaluate))
 
 
-def _labelled(images: torch.Tensor, first: int) -> Examples:
-    """A client's drawings with their classes' numbers, which start at `first`."""
+def _label(images: torch.Tensor, first: int) -> Examples:
+    """Return a client's drawings, labelled by the numbers of their classes, which start at `first`."""
     classes, drawings = images.shape[:2]
     labels = torch.arange(first, first + classes).repeat_interleave(drawings)
     return Examples(images.flatten(0, 1).unsqueeze(1).float() / 255, labels)

@@ -97,7 +97,7 @@ def test_everything_is_there(finished):
 
 def test_it_says_who_can_not_train(finished, place):
     said = (place / "said.txt").read_text()
-    assert "note    site west can't train, because 0 of its 18 training examples are positive" in said
+    assert "note    site west takes part in evaluation only: 0 of its 18 training examples are positive" in said
     assert "site east" not in said
 
 
@@ -143,7 +143,7 @@ def test_the_page_has_both_figures_and_a_table_of_the_clients(finished):
     assert [line.split("</td><td>")[0] for line in lines] == BANKS
     assert [line.count("undefined") for line in lines] == [0, 0, 0, 2]
     assert "average precision of FCSG-M" in table
-    assert "site west can&#39;t train" in page
+    assert "site west takes part in evaluation only" in page
 
 
 def test_the_page_says_how_many_clients_there_are(finished):
