@@ -49,8 +49,8 @@ def main(quick: bool = False) -> None:
     }
     for name in ("stacked", "compiled"):
         for label, settings, seeds in ((name, [FCSGM()], SEEDS[:1]), (f"{name}, grid of {runs}", grid, SEEDS)):
-            play = partial(run_grid, settings, Task(problem, clients), plan, seeds, engine=name)
-            work[label] = (partial(middle_round, play, STEPS), MEASURES_ITSELF)
+            start = partial(run_grid, settings, Task(problem, clients), plan, seeds, engine=name)
+            work[label] = (partial(middle_round, start, STEPS), MEASURES_ITSELF)
     timings = interleave(work, repetitions=2 if quick else 5)
     report("One step of 16 clients, FCSG-M, m = 1", timings, "ordinary loop", "step")
     loop = timings["ordinary loop"].median

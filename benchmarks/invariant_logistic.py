@@ -79,10 +79,10 @@ def main(quick: bool = False) -> None:
             run_grid(method, Task(problem, clients), plan(many), SEEDS)
 
     def compiled_steps(grids: list[list[Algorithm]], seeds: tuple[int, ...]) -> float:
-        plays = [
+        runs = [
             partial(run_grid, method, Task(problem, clients), plan(many), seeds, engine="compiled") for method in grids
         ]
-        return sum(middle_round(play, LOCAL_STEPS) for play in plays)
+        return sum(middle_round(start, LOCAL_STEPS) for start in runs)
 
     def processes() -> float:
         return seconds_per_step(CLIENTS, few, LOCAL_STEPS, INNER)

@@ -54,10 +54,10 @@ def interleave(alternatives: Alternatives, repetitions: int = 5) -> dict[str, Ti
     return {name: Timing(name, values) for name, values in seconds.items()}
 
 
-def middle_round(play: Callable[..., object], local_steps: int) -> float:
+def middle_round(start: Callable[..., object], local_steps: int) -> float:
     """Return the seconds per step in the median round of a run; in other rounds some engines compile or save x."""
     ends: list[float] = []
-    play(callbacks=[lambda progress: ends.append(time.perf_counter())])
+    start(callbacks=[lambda progress: ends.append(time.perf_counter())])
     return statistics.median(after - before for before, after in pairwise(ends)) / local_steps
 
 

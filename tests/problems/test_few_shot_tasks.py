@@ -92,9 +92,7 @@ def test_everyone_is_measured_by_tasks_of_the_right_characters(monkeypatch, name
     task = PROBLEMS[name](**OPTIONS | {"client_tasks": 20})
     shares = [data.inputs if name == "pretraining" else data / 255 for data in task.clients]
     every_drawing = drawings_in(characters.train / 255)
-    assert sum(len(drawings_in(share)) for share in shares) == len(
-        every_drawing
-    )  # no drawing is at two clients
+    assert sum(len(drawings_in(share)) for share in shares) == len(every_drawing)  # no drawing is at two clients
     for share, episodes in zip(shares, task.test.clients, strict=True):
         assert len(episodes.eta) == 20
         assert shown_in(episodes) <= drawings_in(share)
