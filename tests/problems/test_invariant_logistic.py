@@ -247,7 +247,7 @@ def test_accuracy_is_full_at_the_truth_and_none_against_it():
         ("signal", 0.0, "a finite number above 0"),
         ("noise", -1.0, "a finite number above 0"),
         ("sharpness", math.inf, "a finite number above 0"),
-        ("penalty", -0.1, "at least 0"),
+        ("penalty", -0.1, "a finite number, at least 0"),
     ],
 )
 def test_settings_are_checked(field, value, allowed):
