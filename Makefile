@@ -1,7 +1,7 @@
-# On a fresh machine with Python 3.11 and nothing else:
-#   make run    sets up .venv and solves the paper's first problem
-#   make test   sets up .venv and passes lint, types and tests
-#   make bench  times everything and writes docs/performance.md (QUICK=1: below five minutes)
+# Needs only Python 3.11; the first target that is made sets up .venv.
+#   make run    run the three methods of the paper on its first problem
+#   make test   check style and types, and run the tests
+#   make bench  run the benchmarks and write docs/performance.md (QUICK=1 takes less than five minutes)
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -24,7 +24,7 @@ tests: $(VENV)/.installed-dev
 	$(BIN)/pytest -n 2 --ignore tests/federation/real
 	$(BIN)/pytest tests/federation/real
 
-# Every fault and every attack on a federation of real processes: about half an hour.
+# All faults and attacks on a federation of real processes; takes about half an hour.
 test-federation: $(VENV)/.installed-dev
 	$(BIN)/pytest tests/federation/real -m 'federation or not federation' -v --durations=0
 
@@ -48,16 +48,16 @@ format: $(VENV)/.installed-dev
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
 
-# The stamps make installation happen once, and again when pyproject.toml changes.
+# The stamp files make sure that packages are installed once, and again when pyproject.toml has changed.
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
-	@echo 'installing into $(VENV) (a minute or two, once)'
+	@echo 'installing into $(VENV) (takes a minute or two the first time)'
 	$(BIN)/pip install --quiet --editable .
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
-	@echo 'installing into $(VENV), with the tools for testing (a few minutes, once)'
+	@echo 'installing into $(VENV), with the tools for testing (takes a few minutes the first time)'
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	touch $@ $(VENV)/.installed
