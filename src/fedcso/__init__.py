@@ -1,6 +1,6 @@
 """fedcso: federated conditional stochastic optimisation, min_x (1/N) Σ_n E_ξ f_ξ( E_{η|ξ} g_η(x, ξ) ).
 
-The public names are imported when they are first used, so importing the package is fast.
+The names below are loaded when they are first asked for, so that importing the package costs nothing.
 """
 
 from importlib import import_module
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fedcso.problems import PROBLEMS
     from fedcso.theory.diagnosis import Diagnosis, diagnose
 
-_MODULES = {
+_PLACES = {
     "ALGORITHMS": "fedcso.algorithms",
     "Algorithm": "fedcso.core.algorithm",
     "Batch": "fedcso.core.problem",
@@ -68,7 +68,7 @@ _MODULES = {
     "plain": "fedcso.estimators.plain",
     "stream": "fedcso.core.streams",
 }
-"""The module of each public name. The imports above say the same to type checkers and editors."""
+"""Where each public name comes from; the same as the imports above, which are for type checkers and editors."""
 
 __all__ = [
     "ALGORITHMS",
@@ -109,9 +109,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name not in _PLACES:
         raise AttributeError(f"module 'fedcso' has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+    return getattr(import_module(_PLACES[name]), name)
 
 
 def __dir__() -> list[str]:
