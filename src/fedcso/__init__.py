@@ -1,6 +1,6 @@
 """fedcso: federated conditional stochastic optimisation, min_x (1/N) Σ_n E_ξ f_ξ( E_{η|ξ} g_η(x, ξ) ).
 
-The names below are loaded when they are first asked for, so that importing the package costs nothing.
+The public names are imported when they are first used, so importing the package is fast.
 """
 
 from importlib import import_module
@@ -68,7 +68,7 @@ _PLACES = {
     "plain": "fedcso.estimators.plain",
     "stream": "fedcso.core.streams",
 }
-"""Where each public name comes from; the same as the imports above, which are for type checkers and editors."""
+"""The module of each public name. The imports above say the same to type checkers and editors."""
 
 __all__ = [
     "ALGORITHMS",
