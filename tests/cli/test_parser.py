@@ -21,8 +21,8 @@ def test_the_values_of_a_repeated_option_are_joined():
 def parser():
     parser = simple_parser("try", "Try something.\n\nThis takes long.\n\nexamples:\n  fedcso try a --local-steps 3\n")
     parser.add_argument("folder", help="the folder")
-    parser.add_argument("--local_steps", type=int, default=5, help="q, the steps.")
-    parser.add_argument("--share", type=int | float, default=1.0, help="a share")
+    parser.add_argument("--local_steps", type=int, default=5, help="Q, the steps.")
+    parser.add_argument("--share", type=int | float, default=1.0, help="A share.")
     parser.add_argument("--start", type=int | None, help="where to start")
     parser.add_argument("--names", type=list[str] | str, default=["a", "b"], help="names")
     parser.add_argument("--exact", type=bool, default=False, help="be exact")
@@ -40,7 +40,8 @@ def test_help_has_description_options_and_examples_in_this_order(parser):
 def test_help_shows_dashes_and_the_defaults_that_there_are_but_no_types(parser):
     lines = " ".join(parser.format_help().split())
     for shown in (
-        "--local-steps LOCAL_STEPS q, the steps (default: 5)",
+        "--local-steps LOCAL_STEPS Q, the steps (default: 5)",
+        "--share SHARE a share (default: 1.0)",
         "--start START where to start --",
         "names (default: a b)",
         "{true,false} be exact (default: false)",

@@ -107,7 +107,12 @@ class Formatter(jsonargparse.DefaultHelpFormatter):
         return "\n".join(indent + line for line in text.splitlines())
 
     def _get_help_string(self, action: Action) -> str:
-        text = _GENERAL.get(action.dest, action.help or "").removesuffix(".")
+        text = _GENERAL.get(action.dest, action.help or "")
+        if text.startswith("(default: "):  # an option without help, whose default jsonargparse has added already
+            return text
+        if text.endswith("."):  # the docstring of a field, which is a sentence
+            is_word = text[1].islower() or text.startswith("A ")  # not a symbol, as in "B, outer samples"
+            text = (text[0].lower() if is_word else text[0]) + text[1:-1]
         if not action.option_strings or action.nargs == 0 or action.default in (None, "", [], SUPPRESS):
             return text
         return f"{text} (default: {_as_typed(action.default)})"
