@@ -113,6 +113,8 @@ class Study:
     units: Sequence[Unit]
     folder: Path
     rhythm: Rhythm = Rhythm()  # noqa: RUF009 - frozen
+    warns: bool = True
+    """False if runs that collapse are part of the plan, as in a search."""
 
     def __post_init__(self) -> None:
         places: dict[str, str] = {}
@@ -135,7 +137,7 @@ class Study:
                 show = Show(display, part.title, rounds)
                 keep = Checkpoint(place, self.rhythm, start.done if start else 0, on_checkpoint)
                 callbacks: list[Callback] = [
-                    WarnOfCollapse(part.title, part.seeds),
+                    *([WarnOfCollapse(part.title, part.seeds)] if self.warns else []),
                     show,
                     Track(tracker, part.unit.name, part.seeds),
                     keep,

@@ -1,0 +1,1 @@
+"""From tables at several sites to a model that people can decide with: search, yardsticks, export, page."""

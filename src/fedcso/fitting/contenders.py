@@ -1,0 +1,59 @@
+"""Compare the chosen model with everything else on the test data, which are looked at here and nowhere else."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedcso.datasets.examples import pool_examples
+from fedcso.datasets.tables.sites import Sites
+from fedcso.fitting.yardsticks import Yardstick
+from fedcso.reports.bootstrap import Measured, bootstrap
+from fedcso.reports.ranking import METRICS, Ranking
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A model, or the mean of several, on the test data."""
+
+    name: str
+    average_precision: Measured
+    auroc: Measured
+    needs_pooled_data: bool
+    difference: Measured | None
+    """By how much the chosen model's average precision is above this one's; None for the chosen model and for means."""
+    note: str = ""
+
+
+def compare(candidates: Sequence[Yardstick], sites: Sites, seed: int) -> list[Contender]:
+    """Measure all candidates on the test data; the first is the chosen model.
+
+    Intervals are bootstrapped over test rows, drawn within sites and labels, the same for all candidates.
+    """
+    test = pool_examples(sites.test)
+    places = np.repeat(np.array(sites.names), [len(part.labels) for part in sites.test])
+    labels = test.labels.numpy()
+    scores = {one.name: [rank(test) for rank in one.models] for one in candidates}
+    single = {name: ranked[0] for name, ranked in scores.items() if len(ranked) == 1}
+    sure = bootstrap(single, labels, places, seed=seed)
+    chosen = candidates[0].name
+
+    def measured(name: str, metric: str) -> Measured:
+        if name in single:
+            return sure.estimate(name, metric)
+        column = METRICS.index(metric)
+        everywhere = np.ones(len(labels))
+        values = [Ranking(ranked, labels).measure(everywhere)[column] for ranked in scores[name]]
+        why = f"mean of {len(values)} models, from {min(values):.4f} to {max(values):.4f}"
+        return Measured(float(np.mean(values)), np.nan, np.nan, int(labels.sum()), why)
+
+    return [
+        Contender(
+            one.name,
+            *(measured(one.name, metric) for metric in METRICS),
+            one.needs_pooled_data,
+            sure.difference(chosen, one.name) if one.name in single and one.name != chosen else None,
+            one.note,
+        )
+        for one in candidates
+    ]

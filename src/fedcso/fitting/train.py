@@ -1,0 +1,158 @@
+"""Train a group of settings (an objective with a network, several learning rates) on all sites, on one, or on pooled data."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from fedcso.core.judge import Network
+from fedcso.core.plan import Plan
+from fedcso.core.task import Task
+from fedcso.core.trace import Trace
+from fedcso.core.tree import Tree
+from fedcso.datasets.tables.sites import Sites
+from fedcso.engines.choice import choose, deciding_metric
+from fedcso.fitting.objectives import OBJECTIVES, RATES, Objective
+from fedcso.problems.scores import Scores
+from fedcso.problems.site_tasks import build_scores, make_site_task
+from fedcso.runs.study import Results, Unit, seconds
+
+LOCAL_STEPS = 10
+"""q, the steps between two communications."""
+
+EVALUATIONS = 20
+"""How often a run is evaluated on validation data."""
+
+CLIP = 1.0
+"""The largest norm of a gradient."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """An objective with a network; its settings differ in the learning rate, and are run together."""
+
+    key: str
+    """The objective's name in `OBJECTIVES`."""
+    net: str
+    first_rate: float | None = None
+    """The learning rate of the objective that is minimised first, once it is chosen."""
+
+    @property
+    def objective(self) -> Objective:
+        """The objective."""
+        return OBJECTIVES[self.key]
+
+    @property
+    def title(self) -> str:
+        """The name for people."""
+        return f"{self.objective.title}, {self.net}"
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A setting that was run for some seeds, and the model of its best seed."""
+
+    group: Group
+    rate: float
+    steps: int
+    value: float
+    """The validation value of the chosen iterates, mean over seeds; −inf if a run failed."""
+    seed: int
+    """The seed with the best validation value."""
+    model: Tree = field(repr=False)
+    """The chosen iterate of that seed."""
+    task: Task = field(repr=False)
+    traces: Sequence[Trace] = field(repr=False)
+
+    @property
+    def total_steps(self) -> int:
+        """The steps of the run, with those of the objective that was minimised first."""
+        return self.steps if self.group.first_rate is None else 2 * self.steps
+
+    def network(self) -> Network:
+        """Return the network of the model."""
+        assert self.task.judge.network is not None
+        return self.task.judge.network(self.model, self.task.clients[0])
+
+
+@dataclass
+class Trainer:
+    """Trains on the data of some sites and counts the seconds of computing; `run` executes units of work."""
+
+    sites: Sites
+    run: Callable[[Sequence[Unit]], Results]
+    seconds: float = 0.0
+
+    def train(
+        self,
+        name: str,
+        group: Group,
+        rates: Sequence[float],
+        steps: int,
+        seeds: Sequence[int],
+        train_on: str = "sites",
+    ) -> list[Tried]:
+        """Run a group with several learning rates; `name` is unique, because checkpoints are kept under it.
+
+        Two objectives of which one is minimised after the other share the steps. Test data are not used.
+        """
+        fresh = build_scores(group.net, self.sites)
+        if group.objective.after is None:
+            return self._play(name, group, fresh, rates, steps, seeds, train_on)
+        half = whole_rounds(steps / 2)
+        before = Group(group.objective.after, group.net)
+        first_rates = RATES if group.first_rate is None else (group.first_rate,)
+        started = self._play(f"{name}, start", before, fresh, first_rates, half, seeds, train_on)
+        start = max(started, key=lambda one: one.value)
+        continued = Scores(start.network().module)  # a module, not a function: every run starts from its weights
+        return self._play(name, replace(group, first_rate=start.rate), continued, rates, half, seeds, train_on)
+
+    def _play(
+        self,
+        name: str,
+        group: Group,
+        scores: Scores,
+        rates: Sequence[float],
+        steps: int,
+        seeds: Sequence[int],
+        train_on: str,
+    ) -> list[Tried]:
+        objective, rounds = group.objective, steps // LOCAL_STEPS
+        problem, judge = objective.build(scores, self.sites)
+        task = make_site_task(problem, judge, self.sites, train_on).for_tuning()
+        # Pooled data get as many examples per step as all sites together.
+        together = sum(problem.trains(data) for data in self.sites.train) if train_on == "pooled" else 1
+        plan = Plan(
+            rounds,
+            LOCAL_STEPS,
+            objective.outer_batch * together,
+            objective.inner_batch * together,
+            weights="size",
+            clip=CLIP,
+            evaluate_every=max(1, rounds // EVALUATIONS),
+        )
+        unit = Unit(name, task, plan, [objective.algorithm(rate, steps) for rate in rates], seeds)
+        found = self.run([unit])
+        self.seconds += seconds([unit], found)
+        settings = zip(rates, found[unit.name], strict=True)
+        return [_judge(group, rate, steps, seeds, task, traces) for rate, traces in settings]
+
+
+def whole_rounds(steps: float) -> int:
+    """Return the number of steps, rounded down to whole rounds, at least one."""
+    return max(LOCAL_STEPS, int(steps) // LOCAL_STEPS * LOCAL_STEPS)
+
+
+def _judge(
+    group: Group, rate: float, steps: int, seeds: Sequence[int], task: Task, traces: Sequence[Trace]
+) -> Tried:
+    metric = deciding_metric(task)
+
+    def value(trace: Trace) -> float:
+        row = choose(trace.rows, metric)
+        found = math.nan if row is None or trace.failure else float(row[metric.name])
+        return found if math.isfinite(found) else -math.inf
+
+    values = [value(trace) for trace in traces]
+    best = max(range(len(values)), key=values.__getitem__)
+    mean = sum(values) / len(values)
+    return Tried(group, rate, steps, mean, seeds[best], traces[best].best, task, traces)
