@@ -1,0 +1,1 @@
+"""From tables at several sites to a model one can decide with: the exported model, and the page about it."""
