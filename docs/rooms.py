@@ -14,7 +14,7 @@ FLOORS = (
     ("engines",),
     ("runs",),
     ("reports",),
-    ("federation",),
+    ("federation", "fitting"),
     ("experiments", "sklearn"),
     ("cli",),
     ("__init__", "__main__"),

@@ -17,7 +17,7 @@ from fedcso.core.judge import ByClient, Judge
 from fedcso.core.task import Task
 from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples
-from fedcso.datasets.tables.prepare import Preparation
+from fedcso.datasets.tables.encoders import Preparation
 from fedcso.reports import decision_figures, figures
 from fedcso.reports.bootstrap import bootstrap
 from fedcso.reports.calibration import Calibration, calibrate

@@ -10,8 +10,8 @@ from fedcso.core.errors import FedcsoError
 from fedcso.core.judge import Network
 
 
-def as_onnx(network: Network) -> bytes:
-    """Return the network as an ONNX file that maps `inputs` (any number of examples) to `scores`."""
+def as_onnx(network: Network, outputs: Sequence[str] = ("scores",)) -> bytes:
+    """Return the network as an ONNX file that maps `inputs` (any number of examples) to its outputs, by these names."""
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with warnings.catch_warnings():  # torch's exporter warns about its internals
         warnings.simplefilter("ignore")
@@ -20,7 +20,7 @@ def as_onnx(network: Network) -> bytes:
                 network.module.eval(),
                 (network.inputs,),
                 input_names=["inputs"],
-                output_names=["scores"],
+                output_names=list(outputs),
                 dynamic_shapes=({0: torch.export.Dim("examples")},),
                 dynamo=True,
                 verbose=False,

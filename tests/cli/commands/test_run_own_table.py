@@ -12,7 +12,7 @@ import yaml
 from safetensors.torch import load_file, save
 
 from fedcso.core.errors import FedcsoError
-from fedcso.datasets.tables.prepare import Preparation
+from fedcso.datasets.tables.encoders import Preparation
 from fedcso.reports import outputs
 from fedcso.runs.config import RunConfig
 from tests.command_line import (

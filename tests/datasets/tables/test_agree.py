@@ -10,7 +10,7 @@ import torch
 from fedcso.core.errors import FedcsoError
 from fedcso.datasets.tables.agree import agree, agreed_sites
 from fedcso.datasets.tables.describe import Description, describe_table
-from fedcso.datasets.tables.prepare import Preparation
+from fedcso.datasets.tables.encoders import Preparation
 
 SITES = {"berlin": 60, "oslo": 45, "rome": 80}
 

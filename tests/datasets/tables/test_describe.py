@@ -10,7 +10,7 @@ import torch
 from fedcso.core.errors import FedcsoError
 from fedcso.datasets.tables.agree import agree, agreed_sites
 from fedcso.datasets.tables.describe import Description, describe_table
-from fedcso.datasets.tables.prepare import DatePart, Preparation
+from fedcso.datasets.tables.encoders import DatePart, Preparation
 from fedcso.datasets.tables.sites import load_sites
 
 SITES = {"berlin": 90, "oslo": 110, "rome": 150}

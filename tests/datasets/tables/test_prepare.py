@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
 from fedcso.datasets.tables.columns import kind
-from fedcso.datasets.tables.prepare import Categorical, Missing, Numeric, Preparation, prepare
+from fedcso.datasets.tables.encoders import Categorical, Missing, Numeric, Preparation
+from fedcso.datasets.tables.prepare import prepare
 
 
 def prepared(**columns):

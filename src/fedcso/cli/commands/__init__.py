@@ -15,6 +15,7 @@ COMMANDS = (
     "report",
     "compare",
     "decide",
+    "predict",
     "sweep",
     "reproduce",
     "theory",

@@ -22,6 +22,7 @@ EXTRAS = {
     "parquet": ["pyarrow"],
     "excel": ["openpyxl"],
     "images": ["PIL"],
+    "predict": ["onnxruntime"],
     "sweep": ["optuna"],
     "track": ["tensorboard", "mlflow", "wandb"],
 }

@@ -18,19 +18,9 @@ from fedcso.datasets.examples import Examples
 from fedcso.datasets.tables.columns import DATES, NUMBERS
 from fedcso.datasets.tables.dates import PARTS
 from fedcso.datasets.tables.describe import FEWEST, IDENTIFIERS, Column, Description, own_rows
+from fedcso.datasets.tables.encoders import OTHER, Categorical, DatePart, Encoder, Missing, Numeric, Preparation
 from fedcso.datasets.tables.inputs import ColumnInputs, Inputs, PictureInputs
-from fedcso.datasets.tables.prepare import (
-    MOST_CATEGORIES,
-    OTHER,
-    STEADY,
-    TINY,
-    Categorical,
-    DatePart,
-    Encoder,
-    Missing,
-    Numeric,
-    Preparation,
-)
+from fedcso.datasets.tables.prepare import MOST_CATEGORIES, STEADY, TINY
 from fedcso.datasets.tables.roles import in_common
 from fedcso.datasets.tables.sites import Sites
 from fedcso.datasets.tables.table import DEAL

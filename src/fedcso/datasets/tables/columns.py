@@ -72,7 +72,7 @@ def numbers(column: pd.Series, where: str = "") -> np.ndarray:
     if len(wrong):
         raise FedcsoError(
             f"column {column.name!r} holds {str(column.iloc[wrong[0]])!r} in row {wrong[0] + 1}{where}; it must be a "
-            f"number, finite and not beyond {LARGEST:g}: correct it, or leave the column out with --drop {column.name}"
+            f"number, finite and not beyond {LARGEST:g}: correct it"
         )
     return values
 
@@ -80,10 +80,13 @@ def numbers(column: pd.Series, where: str = "") -> np.ndarray:
 def check(column: pd.Series, where: str) -> None:
     """Raise if a value is not what its column holds; `where` says where the rows are from."""
     found = kind(column)
-    if found == NUMBERS:
-        numbers(column, where)
-    elif found == DATES:
-        dates(column, where=where)
+    try:
+        if found == NUMBERS:
+            numbers(column, where)
+        elif found == DATES:
+            dates(column, where=where)
+    except FedcsoError as error:
+        raise FedcsoError(f"{error}, or leave the column out with --drop {column.name}") from error
 
 
 def _number(value: Any) -> float:

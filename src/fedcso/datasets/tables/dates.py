@@ -79,7 +79,7 @@ def dates(column: pd.Series, otherwise_day_first: bool = True, where: str = "") 
     wrong = np.flatnonzero((np.isnat(read) & ~blank)[codes])
     if len(wrong):
         said = f"column {column.name!r} holds {str(column.iloc[wrong[0]])!r} in row {wrong[0] + 1}{where}"
-        raise FedcsoError(f"{said}, which is not a date; correct it, or leave the column out with --drop {column.name}")
+        raise FedcsoError(f"{said}, which is not a date; correct it")
     return read[codes]  # a missing value has the code −1
 
 

@@ -5,8 +5,9 @@ import csv
 import gzip
 import io
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -37,6 +38,15 @@ def read_delimited(file: Path, wanted: Collection[str] = ()) -> tuple[pd.DataFra
     return frame, notes + remarks
 
 
+AS_TEXT = {"dtype": str, "keep_default_na": False}
+
+
+def read_text(file: Path, wanted: Collection[str] = ()) -> pd.DataFrame:
+    """Return the table in a file with every value as it is written there; a missing one is an empty text."""
+    frame, _ = _parse(file, _sample(file), wanted, AS_TEXT)
+    return with_names(frame, file)[0]
+
+
 UTF8, UTF16, WINDOWS = "utf-8-sig", "utf-16", "cp1252"
 
 
@@ -46,12 +56,14 @@ def _sample(file: Path) -> bytes:
         return bytes(stream.read(SAMPLE))
 
 
-def _parse(file: Path, sample: bytes, wanted: Collection[str]) -> tuple[pd.DataFrame, dict[str, Any]]:
+def _parse(
+    file: Path, sample: bytes, wanted: Collection[str], more: Mapping[str, Any] = MappingProxyType({})
+) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Read a file in the first encoding in which it is text; return it with the settings that were right."""
     wide = sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     for encoding in [UTF16] if wide else [] if b"\0" in sample else [UTF8, WINDOWS]:
         separator = _separator(sample.decode(encoding, errors="ignore"), wanted)
-        settings = {"encoding": encoding, "sep": separator, "skipinitialspace": True}
+        settings = {"encoding": encoding, "sep": separator, "skipinitialspace": True, **more}
         try:
             return _read(file, settings), settings
         except UnicodeDecodeError:
@@ -77,7 +89,7 @@ def _read(file: Path, settings: dict[str, Any]) -> pd.DataFrame:
     """Read a file with pandas; names are read apart, because pandas renames those that occur twice."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # a row is longer than the header
-        names = pd.read_csv(file, header=None, nrows=1, dtype=str, keep_default_na=False, **settings)
+        names = pd.read_csv(file, header=None, nrows=1, **(settings | AS_TEXT))
         frame: pd.DataFrame = pd.read_csv(file, low_memory=False, index_col=False, **settings)
     frame.columns = pd.Index(names.iloc[0])
     return frame

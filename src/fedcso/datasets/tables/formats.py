@@ -42,8 +42,7 @@ class Format(NamedTuple):
 
     read: Callable[[Path, Collection[str]], Sheet]
     needs: str = ""
-    """A package that must be installed, and the extra of fedcso that brings it."""
-    extra: str = ""
+    """A package that must be installed."""
 
 
 def read_sheet(file: Path, wanted: Collection[str] = ()) -> Sheet:
@@ -54,7 +53,7 @@ def read_sheet(file: Path, wanted: Collection[str] = ()) -> Sheet:
     try:
         return kind.read(file, wanted)
     except ImportError as error:
-        raise FedcsoError(f"reading {file} needs {kind.needs}: pip install 'fedcso[{kind.extra}]'") from error
+        raise FedcsoError(f"reading {file} needs {kind.needs}: pip install {kind.needs}") from error
     except pd.errors.EmptyDataError as error:
         raise FedcsoError(f"{file} is empty") from error
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
@@ -111,11 +110,13 @@ def _npz(file: Path, wanted: Collection[str]) -> Sheet:
             if columns.keys() & parts.keys():
                 raise ValueError(f"{name} gives columns of the same name as another array")
             columns |= parts
-    if len({len(array) for array in (*columns.values(), *pictures.values())}) > 1:
+    lengths = {len(array) for array in (*columns.values(), *pictures.values())} or {0}
+    if len(lengths) > 1:
         raise ValueError("its arrays have different lengths")
     if len(pictures) > 1:
         raise ValueError(f"it has several arrays of pictures, {', '.join(pictures)}; keep one of them")
-    return _sheet(pd.DataFrame(columns), file)._replace(pictures=next(iter(pictures.values()), None))
+    frame = pd.DataFrame(columns, index=range(lengths.pop()))
+    return _sheet(frame, file)._replace(pictures=next(iter(pictures.values()), None))
 
 
 def _sheet(frame: pd.DataFrame, file: Path) -> Sheet:
@@ -124,9 +125,11 @@ def _sheet(frame: pd.DataFrame, file: Path) -> Sheet:
     return Sheet(frame, notes + remarks)
 
 
+DELIMITED = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+
 FORMATS: dict[str, Format] = {
-    **dict.fromkeys((".csv", ".csv.gz", ".tsv", ".tsv.gz"), Format(_delimited)),
-    ".parquet": Format(_parquet, "pyarrow", "parquet"),
+    **dict.fromkeys(DELIMITED, Format(_delimited)),
+    ".parquet": Format(_parquet, "pyarrow"),
     ".npz": Format(_npz),
-    ".xlsx": Format(_excel, "openpyxl", "excel"),
+    ".xlsx": Format(_excel, "openpyxl"),
 }

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import torch
 
+from fedcso.datasets.tables.encoders import Preparation
 from fedcso.datasets.tables.leakage import picture_prints, row_prints
-from fedcso.datasets.tables.prepare import Preparation
 from fedcso.datasets.tables.read import TableRows
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 from fedcso.core.errors import FedcsoError
 
@@ -15,7 +14,7 @@ CHANNELS = (1, 3)
 """Grey, and red, green and blue."""
 
 
-def from_array(array: np.ndarray, file: Path) -> tuple[torch.Tensor, list[str]]:
+def from_array(array: np.ndarray, file: Path) -> tuple[np.ndarray, list[str]]:
     """Return pictures as bytes, and a note if their axes were in another order; raise if the numbers are no pixels."""
     notes = []
     if array.shape[1] not in CHANNELS and array.shape[3] in CHANNELS:
@@ -27,7 +26,7 @@ def from_array(array: np.ndarray, file: Path) -> tuple[torch.Tensor, list[str]]:
             f"the pictures of {file} have the shape {shape}; it must be (number, channels, height, width), with one "
             "channel or three"
         )
-    return torch.from_numpy(np.ascontiguousarray(_bytes(array, file))), notes
+    return np.ascontiguousarray(_bytes(array, file)), notes
 
 
 def _bytes(array: np.ndarray, file: Path) -> np.ndarray:
@@ -54,7 +53,7 @@ def names_pictures(column: pd.Series) -> bool:
     return all(str(value).strip().lower().endswith(ENDINGS) for value in pd.unique(given))
 
 
-def from_files(column: pd.Series, table: Path) -> torch.Tensor:
+def from_files(column: pd.Series, table: Path) -> np.ndarray:
     """Return the pictures that a column names, in grey if all of them are grey; paths are relative to the table.
 
     The index of the column says in which row of the table a name stands.
@@ -62,7 +61,7 @@ def from_files(column: pd.Series, table: Path) -> torch.Tensor:
     try:
         from PIL import Image
     except ImportError as error:
-        raise FedcsoError(f"reading the pictures of {table} needs pillow: pip install 'fedcso[images]'") from error
+        raise FedcsoError(f"reading the pictures of {table} needs pillow: pip install pillow") from error
     opened: list[Any] = []
     for row, name in zip(column.index, column, strict=True):
         where = f"in row {row + 1} of {table}"
@@ -87,5 +86,10 @@ def from_files(column: pd.Series, table: Path) -> torch.Tensor:
             )
     grey = all(picture.mode == "L" for picture in opened)
     arrays = [np.asarray(picture if grey else picture.convert("RGB")) for picture in opened]
-    stacked = torch.from_numpy(np.stack(arrays))
-    return stacked[:, None] if grey else stacked.permute(0, 3, 1, 2).contiguous()
+    stacked = np.stack(arrays)
+    return stacked[:, None] if grey else np.ascontiguousarray(np.moveaxis(stacked, 3, 1))
+
+
+def scaled(pixels: np.ndarray) -> np.ndarray:
+    """Return bytes as float32 in [−1, 1], which is what networks for pictures are given."""
+    return np.asarray(pixels.astype(np.float32) / np.float32(127.5) - np.float32(1))

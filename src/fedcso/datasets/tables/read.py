@@ -170,12 +170,12 @@ def _pictures(sheet: Sheet, roles: Roles, labelled: np.ndarray, file: Path) -> C
     if len(paths) > 1:
         raise FedcsoError(f"columns {listed(paths)} of {file} name pictures; choose one of them with --columns")
     if sheet.pictures is not None:
-        seen, notes = pictures.from_array(sheet.pictures[labelled], file)
+        pixels, notes = pictures.from_array(sheet.pictures[labelled], file)
     else:
-        seen, notes = pictures.from_files(sheet.frame.loc[labelled, paths[0]], file), []
+        pixels, notes = pictures.from_files(sheet.frame.loc[labelled, paths[0]], file), []
     others = [name for name in names if name not in paths]
     notes += [f"{file.name}: columns beside the pictures are left out ({listed(others)})"] if others else []
-    return sheet.frame.loc[labelled, []], seen, notes
+    return sheet.frame.loc[labelled, []], torch.from_numpy(pixels), notes
 
 
 def _has_pictures(sheet: Sheet, roles: Roles) -> bool:

@@ -14,7 +14,7 @@ from fedcso.datasets.rows import share
 from fedcso.datasets.versions import Variation
 
 if TYPE_CHECKING:  # pandas takes long to load
-    from fedcso.datasets.tables.prepare import Preparation
+    from fedcso.datasets.tables.encoders import Preparation
 
 TEN_CLASSES = "5,6,7,8,9"
 """The paper's positives."""

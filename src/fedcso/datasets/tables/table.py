@@ -15,11 +15,12 @@ import torch
 from fedcso.core.errors import require_count
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.tables.columns import kind
+from fedcso.datasets.tables.encoders import Preparation
 from fedcso.datasets.tables.files import listed
 from fedcso.datasets.tables.inputs import ColumnInputs, Inputs, PictureInputs
 from fedcso.datasets.tables.labels import binary_labels
 from fedcso.datasets.tables.leakage import copies_across_parts, copies_across_sites, telling_columns
-from fedcso.datasets.tables.prepare import Preparation, prepare
+from fedcso.datasets.tables.prepare import prepare
 from fedcso.datasets.tables.read import TableRows, read
 from fedcso.datasets.tables.roles import Roles, names_of
 
