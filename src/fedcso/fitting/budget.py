@@ -17,8 +17,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from fedcso.core.errors import require_positive
 from fedcso.datasets.tables.sites import Sites
 from fedcso.fitting.objectives import OBJECTIVES, OTHERS, POSITIVES, RATES
-from fedcso.problems.site_tasks import build_scores
 from fedcso.problems.scores import to_network_input
+from fedcso.problems.site_tasks import build_scores
 
 OVERHEAD = 5e-4
 SPEED = 3e10

@@ -64,7 +64,9 @@ class FitConfig:
         for name in ("seed", "data_seed", "moved"):
             require_count(name, getattr(self, name), least=0)
         if not self.data:
-            raise FedcsoError("the table is missing: name a file or a folder, as in `fedcso fit patients.csv --label y`")
+            raise FedcsoError(
+                "the table is missing: name a file or a folder, as in `fedcso fit patients.csv --label y`"
+            )
 
     @classmethod
     def from_flat(cls, values: Mapping[str, Any]) -> "FitConfig":
@@ -111,5 +113,3 @@ class FitConfig:
 def table_path(folder: Path, digest: str) -> Path:
     """Return where a table given as a DataFrame is kept, so that the fit can be resumed."""
     return folder / f"table-{digest}.csv"
-
-

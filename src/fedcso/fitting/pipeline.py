@@ -1,26 +1,21 @@
-"""`fedcso fit` from start to end: search on validation data, compare on test data, decide, export."""
+"""`fedcso fit` from start to end: search on validation data, compare on test data, export, write the page."""
 
-import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import yaml
 
 from fedcso.core.errors import FedcsoError
-from fedcso.core.judge import ByClient
 from fedcso.core.task import Task
-from fedcso.datasets.examples import pool_examples
 from fedcso.datasets.tables.sites import Sites
-from fedcso.fitting.budget import Budget, plan_search
-from fedcso.fitting.config import FitConfig, table_path
-from fedcso.fitting.contenders import compare
+from fedcso.fitting.budget import plan_search
+from fedcso.fitting.config import FitConfig
+from fedcso.fitting.contenders import Contender, compare
 from fedcso.fitting.objectives import ORDINARY
 from fedcso.fitting.search import Search
-from fedcso.fitting.train import LOCAL_STEPS, Trainer, Tried
+from fedcso.fitting.train import Trainer, Tried, full_task, run_settings
 from fedcso.fitting.yardsticks import Yardstick, measure_yardsticks, rank_with
 from fedcso.reports import tables
 from fedcso.runs.execute import execute_study
@@ -30,24 +25,64 @@ from fedcso.runs.study import Results, Study, Unit
 Say = Callable[[str], None]
 
 
+@dataclass(frozen=True)
+class Found:
+    """The result of a search."""
+
+    chosen: Tried
+    ranked: Sequence[Tried]
+    """The best setting of each objective and network that came far enough, best first."""
+    trials: Sequence[dict[str, Any]]
+    notes: Sequence[str]
+
+
 def begin(config: FitConfig, sites: Sites) -> RunFolder:
     """Create the run folder of a fit."""
-    data = {"digest": digest_sites(sites), "clients": len(sites.names)}
+    data = {"digest": full_task("cross_entropy", config.nets(sites)[0], sites).digest(), "clients": len(sites.names)}
     return RunFolder.create(Path(config.out), config.name, {"command": "fit"} | config.flat(), data, config.sources())
 
 
-def search(folder: RunFolder, config: FitConfig, sites: Sites, say: Say) -> tuple[Search, list[Tried], Trainer]:
-    """Search for the best settings on validation data; finished runs are read from their checkpoints."""
+def require_same_data(folder: RunFolder, config: FitConfig, sites: Sites) -> None:
+    """Raise if the data are not those that the fit was started with."""
+    began = folder.environment()["data"].get("digest")
+    now = full_task("cross_entropy", config.nets(sites)[0], sites).digest()
+    if began != now:
+        raise FedcsoError(f"{folder.path} was started with other data (digest {began}, now {now}): start a new fit")
+
+
+def search(trainer: Trainer, config: FitConfig, say: Say) -> Found:
+    """Search for the best settings on validation data."""
+    nets = config.nets(trainer.sites)
+    searching = Search(trainer, nets, plan_search(config.minutes, trainer.sites, nets), config.seed, say)
+    ranked = searching.find()
+    notes = []
+    if searching.skipped:
+        notes.append(
+            f"{searching.skipped} settings were not tried because the time was over; with more --minutes they are"
+        )
+    return Found(ranked[0], ranked, trial_rows(searching), notes)
+
+
+def train_in(folder: RunFolder, sites: Sites) -> Trainer:
+    """Return a trainer whose runs leave checkpoints in a run folder, from which they continue."""
 
     def run(units: Sequence[Unit]) -> Results:
         return execute_study(folder, Study(units, folder.path / "checkpoints", warns=False), "none")
 
-    nets = config.nets(sites)
-    trainer = Trainer(sites, run)
-    searching = Search(trainer, nets, plan_search(config.minutes, sites, nets), config.seed, say)
-    ranked = searching.find()
-    folder.write("trials.csv", tables.as_csv(trial_rows(searching)))
-    return searching, ranked, trainer
+    return Trainer(sites, run)
+
+
+def compare_all(found: Found, trainer: Trainer, seed: int, say: Say) -> list[Contender]:
+    """Compare the chosen model, ordinary federated learning and the yardsticks on the test data."""
+    chosen = found.chosen
+    candidates = [Yardstick(f"chosen: {chosen.group.title}", [rank_with(chosen)], False)]
+    ordinary = next((one for one in found.ranked if one.group.key in ORDINARY), None)
+    if ordinary is not None and ordinary is not chosen:
+        note = "ordinary federated learning, tuned in the same search"
+        candidates.append(Yardstick(ordinary.group.title, [rank_with(ordinary)], False, note))
+    candidates += measure_yardsticks(chosen, trainer, seed, say)
+    say("looking at the test data, once")
+    return compare(candidates, trainer.sites, seed)
 
 
 def trial_rows(searching: Search) -> list[dict[str, Any]]:
@@ -66,3 +101,24 @@ def trial_rows(searching: Search) -> list[dict[str, Any]]:
         for rung, tried in searching.tried.items()
         for one in tried
     ]
+
+
+def single_stage(found: Found) -> Tried:
+    """Return the best setting with one objective: over real sites a run minimises one."""
+    return next(one for one in found.ranked if one.group.first_rate is None)
+
+
+def as_settings(tried: Tried) -> dict[str, Any]:
+    """Return a setting as a flat configuration of `fedcso run`, without the data."""
+    return run_settings(tried.group, tried.rate, tried.steps)
+
+
+def write_search(folder: RunFolder, found: Found) -> None:
+    """Write all trials and the chosen settings, which `fedcso flower init --from` reads."""
+    folder.write("trials.csv", tables.as_csv(found.trials))
+    folder.write("chosen.yaml", yaml.safe_dump(as_settings(single_stage(found)), sort_keys=False, allow_unicode=True))
+
+
+def task_with_test(tried: Tried, sites: Sites) -> Task:
+    """Return the task of a setting with its test data."""
+    return full_task(tried.group.key, tried.group.net, sites)

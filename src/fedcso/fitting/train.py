@@ -1,8 +1,9 @@
-"""Train a group of settings (an objective with a network, several learning rates) on all sites, on one, or on pooled data."""
+"""Train an objective with a network and several learning rates: on all sites, on pooled data, or at one site."""
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from fedcso.core.judge import Network
 from fedcso.core.plan import Plan
@@ -116,20 +117,12 @@ class Trainer:
         seeds: Sequence[int],
         train_on: str,
     ) -> list[Tried]:
-        objective, rounds = group.objective, steps // LOCAL_STEPS
+        objective = group.objective
         problem, judge = objective.build(scores, self.sites)
         task = make_site_task(problem, judge, self.sites, train_on).for_tuning()
         # Pooled data get as many examples per step as all sites together.
         together = sum(problem.trains(data) for data in self.sites.train) if train_on == "pooled" else 1
-        plan = Plan(
-            rounds,
-            LOCAL_STEPS,
-            objective.outer_batch * together,
-            objective.inner_batch * together,
-            weights="size",
-            clip=CLIP,
-            evaluate_every=max(1, rounds // EVALUATIONS),
-        )
+        plan = plan_of(objective, steps, together)
         unit = Unit(name, task, plan, [objective.algorithm(rate, steps) for rate in rates], seeds)
         found = self.run([unit])
         self.seconds += seconds([unit], found)
@@ -137,14 +130,41 @@ class Trainer:
         return [_judge(group, rate, steps, seeds, task, traces) for rate, traces in settings]
 
 
+def plan_of(objective: Objective, steps: int, sites: int = 1) -> Plan:
+    """Return the plan of a run; batches are those of so many sites together."""
+    rounds = steps // LOCAL_STEPS
+    return Plan(
+        rounds,
+        LOCAL_STEPS,
+        objective.outer_batch * sites,
+        objective.inner_batch * sites,
+        weights="size",
+        clip=CLIP,
+        evaluate_every=max(1, rounds // EVALUATIONS),
+    )
+
+
+def full_task(key: str, net: str, sites: Sites) -> Task:
+    """Return the task of an objective with all its data, test data included."""
+    problem, judge = OBJECTIVES[key].build(build_scores(net, sites), sites)
+    return make_site_task(problem, judge, sites, "sites")
+
+
+def run_settings(group: Group, rate: float, steps: int) -> dict[str, Any]:
+    """Return a setting as a flat configuration of `fedcso run`, without the data."""
+    objective = group.objective
+    spec = objective.spec()
+    algorithm = spec.spell(spec.build({}, objective.settings(rate, steps)))
+    plan = {name: value for name, value in asdict(plan_of(objective, steps)).items() if value is not None}
+    return {"problem": objective.problem, "algorithm": [algorithm], "net": group.net, **objective.options, **plan}
+
+
 def whole_rounds(steps: float) -> int:
     """Return the number of steps, rounded down to whole rounds, at least one."""
     return max(LOCAL_STEPS, int(steps) // LOCAL_STEPS * LOCAL_STEPS)
 
 
-def _judge(
-    group: Group, rate: float, steps: int, seeds: Sequence[int], task: Task, traces: Sequence[Trace]
-) -> Tried:
+def _judge(group: Group, rate: float, steps: int, seeds: Sequence[int], task: Task, traces: Sequence[Trace]) -> Tried:
     metric = deciding_metric(task)
 
     def value(trace: Trace) -> float:

@@ -1,10 +1,12 @@
 """Gradient-boosted trees, the usual choice for tables in one place: a yardstick that can't be trained across sites.
 
-scikit-learn's `HistGradientBoostingClassifier`, with plain and with balanced classes and two learning rates; setting and
-number of trees are chosen by average precision on validation data, as for everything else.
+scikit-learn's `HistGradientBoostingClassifier`, with plain and with balanced classes and two learning rates. The
+setting and the number of trees are chosen by average precision on validation data, as for everything else.
 """
 
 from collections.abc import Callable
+from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +17,14 @@ RATES = (0.03, 0.1)
 CLASS_WEIGHTS = (None, "balanced")
 
 Score = Callable[[np.ndarray], np.ndarray]
+"""(rows, inputs) → a score for each row."""
 
 
 def fit_trees(train: Examples, validation: Examples, seed: int) -> Score | None:
-    """Return a function that scores rows; None if the training rows have only one label."""
+    """Return a function that scores rows; None if the training rows have only one label.
+
+    Without positive validation rows, all trees of the first setting are used.
+    """
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import average_precision_score
 
@@ -26,27 +32,25 @@ def fit_trees(train: Examples, validation: Examples, seed: int) -> Score | None:
     if len(np.unique(labels)) < 2:
         return None
     held, truth = validation.inputs.flatten(1).numpy(), validation.labels.numpy()
-    best: tuple[float, Score] | None = None
+    best_value, best = -1.0, None
     for rate in RATES:
         for weight in CLASS_WEIGHTS:
             model = HistGradientBoostingClassifier(
                 learning_rate=rate, max_iter=TREES, class_weight=weight, early_stopping=False, random_state=seed
             ).fit(rows, labels)
-            stages = [scores[:, 1] for scores in model.staged_predict_proba(held)] if truth.any() else []
-            values = [average_precision_score(truth, scores) for scores in stages]
-            trees = int(np.argmax(values)) + 1 if values else TREES
-            value = max(values, default=0.0)
-            if best is None or value > best[0]:
-                best = value, _at_stage(model, trees)
-    assert best is not None
-    return best[1]
+            if not truth.any():
+                return _at_stage(model, TREES)
+            values = [average_precision_score(truth, scores[:, 1]) for scores in model.staged_predict_proba(held)]
+            if max(values) > best_value:
+                best_value, best = max(values), _at_stage(model, int(np.argmax(values)) + 1)
+    return best
 
 
-def _at_stage(model: object, trees: int) -> Score:
+def _at_stage(model: Any, trees: int) -> Score:
+    """Return the scores by the first trees."""
+
     def score(inputs: np.ndarray) -> np.ndarray:
-        for number, scores in enumerate(model.staged_predict_proba(inputs), start=1):  # type: ignore[attr-defined]
-            if number == trees:
-                break
+        (scores,) = islice(model.staged_predict_proba(inputs), trees - 1, trees)
         return np.asarray(scores[:, 1])
 
     return score

@@ -173,6 +173,11 @@ class Study:
         return self.folder / as_file_name(part.unit.name) / part.folder
 
 
+def play(units: Sequence[Unit]) -> Results:
+    """Run units in memory, without checkpoints or display."""
+    return {unit.name: _by_setting(unit, [part.play() for part in parts(unit)]) for unit in units}
+
+
 def _play_rest(part: Part, start: Snapshot | None, show: Show, callbacks: Sequence[Callback]) -> list[Trace]:
     """Run the rounds that remain after a snapshot."""
     plan = part.unit.plan

@@ -1,0 +1,23 @@
+import numpy as np
+import torch
+from sklearn.metrics import average_precision_score
+
+from fedcso.datasets.examples import Examples, pool_examples
+from fedcso.fitting.trees import fit_trees
+from tests.fitting.small_sites import small_sites
+
+
+def test_trees_learn_what_a_linear_model_can_not():
+    sites = small_sites(1500)
+    score = fit_trees(pool_examples(sites.train), pool_examples(sites.validation), seed=0)
+    test = pool_examples(sites.test)
+    scores = score(test.inputs.numpy())
+    assert average_precision_score(test.labels, scores) > 0.4
+    assert np.array_equal(scores, score(test.inputs.numpy()))
+
+
+def test_without_both_labels_there_are_no_trees_and_without_validation_positives_there_are():
+    some = small_sites().train[0]
+    negative = Examples(some.inputs, torch.zeros_like(some.labels))
+    assert fit_trees(negative, some, seed=0) is None
+    assert fit_trees(some, negative, seed=0)(some.inputs.numpy()).shape == some.labels.shape
