@@ -15,9 +15,8 @@ examples:
 """
 
 from fedcso.cli.parser import simple_parser
-from fedcso.datasets.tables.sites import Sites
 from fedcso.fitting.config import FitConfig
-from fedcso.fitting.pipeline import begin, carry_out, require_same_data
+from fedcso.fitting.python import fit, resume_fit
 from fedcso.runs.folder import RunFolder
 
 HELP = "find the best model for rare positives in tables at several sites"
@@ -26,24 +25,19 @@ HELP = "find the best model for rare positives in tables at several sites"
 def main(arguments: list[str]) -> int:
     """Start a new fit."""
     parser = simple_parser("fit", str(__doc__))
-    parser.add_argument("data", help="the table: a .csv, .xlsx, .parquet or .npz file, or a folder of them", default="")
+    parser.add_argument("data", help="the table: a .csv, .xlsx, .parquet or .npz file, or a folder of them")
     parser.add_class_arguments(FitConfig, as_group=False, skip={"data"})
-    config = FitConfig.from_flat(parser.parse_args(arguments).as_dict())
-    sites = config.load()
-    for note in sites.notes:
-        print(f"note    {note}")
-    return _finish(begin(config, sites), config, sites)
+    options = {name: value for name, value in parser.parse_args(arguments).as_dict().items() if value is not None}
+    data, label = options.pop("data"), options.pop("label")
+    print(fit(data, label, **options, say=_say).summary())
+    return 0
 
 
 def resume(folder: RunFolder) -> int:
     """Carry out what is left of a fit."""
-    folder.require_same_sources()
-    config = FitConfig.from_flat(folder.config())
-    sites = config.load()
-    require_same_data(folder, config, sites)
-    return _finish(folder, config, sites)
-
-
-def _finish(folder: RunFolder, config: FitConfig, sites: Sites) -> int:
-    print(carry_out(folder, config, sites, lambda line: print(line, flush=True)).summary())
+    print(resume_fit(folder.path, _say).summary())
     return 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
