@@ -5,13 +5,17 @@ surrogate of AUPRC.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from matplotlib.figure import Figure
 
+from fedcso.algorithms import ALGORITHMS
+from fedcso.core.algorithm import Algorithm
 from fedcso.core.intervals import mean_and_interval
+from fedcso.core.plan import Plan
+from fedcso.core.schedules import Cosine
 from fedcso.experiments import trials
 from fedcso.experiments.experiment import Settings
 from fedcso.experiments.reproduction import FixedSections, Statement
@@ -19,6 +23,7 @@ from fedcso.problems.scores import AUROC, AVERAGE_PRECISION, PREVALENCE
 from fedcso.reports import figures, tables
 from fedcso.reports.recorded import Record
 from fedcso.reports.tables import Estimate
+from fedcso.runs.methods import hyper_parameters
 from fedcso.runs.study import Results, Unit
 
 
@@ -73,6 +78,16 @@ class Table2Settings(Settings):
     momentum: Sequence[float]
     proximity: Sequence[float]
     evaluations: int = 10
+
+
+def build(method: Method, settings: Mapping[str, float], plan: Plan) -> Algorithm:
+    """Return a method with its settings; all learning rates but that of CODA+ decay along half a cosine."""
+    kind = ALGORITHMS[method.algorithm]
+    algorithm: Any = kind(**{k: v for k, v in settings.items() if k in hyper_parameters(kind)})
+    if method.algorithm == "CODA+":  # has its own schedule: stages
+        return cast(Algorithm, replace(algorithm, stage_steps=max(1, plan.total_steps // 3)))
+    rate = Cosine(settings["learning_rate"], plan.total_steps, floor=0.05)
+    return cast(Algorithm, replace(algorithm, learning_rate=rate))
 
 
 class Curve(NamedTuple):

@@ -11,10 +11,8 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from fedcso.algorithms import ALGORITHMS
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.plan import Plan
-from fedcso.core.schedules import Cosine
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.experiments import trials
@@ -26,6 +24,7 @@ from fedcso.experiments.rare_positives import (
     Curve,
     Method,
     Table2Settings,
+    build,
     check,
     describe,
     line,
@@ -37,7 +36,6 @@ from fedcso.problems import PROBLEMS
 from fedcso.problems.scores import AVERAGE_PRECISION
 from fedcso.reports import tables
 from fedcso.runs.folder import RunFolder
-from fedcso.runs.methods import hyper_parameters
 from fedcso.runs.study import Unit
 
 
@@ -136,9 +134,8 @@ def _unit(
 def _prepared(
     config: Table2Settings, method: str, settings: trials.Settings, rounds: int
 ) -> tuple[Plan, list[Algorithm]]:
-    """Return the plan and the method with settings; all learning rates but that of CODA+ decay along half a cosine."""
+    """Return the plan and the method with settings."""
     what = METHODS[method]
-    kind = ALGORITHMS[what.algorithm]
     plan = Plan(
         rounds,
         config.local_steps,
@@ -148,11 +145,7 @@ def _prepared(
         evaluate_every=rounds,
         clip=settings["clip"],
     )
-    algorithm: Algorithm = kind(**{k: v for k, v in settings.items() if k in hyper_parameters(kind)})
-    if what.algorithm == "CODA+":  # has its own schedule: stages
-        return plan, [replace(algorithm, stage_steps=max(1, plan.total_steps // 3))]  # type: ignore[type-var]
-    rate = Cosine(settings["learning_rate"], plan.total_steps, floor=0.05)
-    return plan, [replace(algorithm, learning_rate=rate)]  # type: ignore[type-var]
+    return plan, [build(what, settings, plan)]
 
 
 def _tuned(config: Table2Settings, data: str, tasks: dict[str, Task], run: Runner) -> dict[str, list[trials.Trial]]:
