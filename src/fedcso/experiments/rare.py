@@ -80,13 +80,13 @@ def settings(quick: bool) -> RareSettings:
             "breast_cancer": Source(shares=[0.05, 0.17], **small),  # type: ignore[arg-type]
         }
         return RareSettings(sources=sources)
-    shares, rates = [0.005, 0.01, 0.02, 0.05, 0.17], [0.1, 0.3, 1.0]
-    table: dict[str, Any] = {"clients": 8, "rounds": 40, "rates": rates, "seeds": [0, 1, 2], "evaluations": 10}
+    shares, rates = [0.005, 0.01, 0.02, 0.05, 0.17], [0.3, 1.0, 3.0]
+    table: dict[str, Any] = {"clients": 8, "rounds": 60, "rates": rates, "evaluations": 15}
     pictures: dict[str, Any] = {"clients": 4, "rates": rates, "seeds": [0, 1, 2]}
     return RareSettings(
         sources={
-            "flchain": Source(shares=[0.005, 0.01, 0.015], **table),
-            "diamonds": Source(shares=shares, **table),
+            "flchain": Source(shares=[0.005, 0.01, 0.015], seeds=[0, 1, 2, 3, 4], **table),
+            "diamonds": Source(shares=shares, seeds=[0, 1, 2], **table),
             "mnist": Source(shares=shares, rounds=15, trial_rounds=5, evaluations=5, **pictures),
             "cifar10": Source(
                 # The order of the runs: the most interesting share first.
