@@ -23,7 +23,7 @@ USUAL_CREATININE = 1.0
 
 
 def flchain() -> Examples:
-    """Return age, sex, year, both light chains, their group, creatinine and whether it was measured, for each person."""
+    """Return age, year, both light chains, their group, sex, creatinine and whether it was measured, by person."""
     table = TABLE.read()
     numbers = table[["age", "sample.yr", "kappa", "lambda", "flc.grp"]].assign(
         female=table["sex"] == "F",

