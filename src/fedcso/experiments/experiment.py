@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any, Generic, TypeVar
 
+from fedcso.core.errors import InvalidValue, UnknownName
 from fedcso.runs.callbacks import Rhythm
 from fedcso.runs.execute import execute_study
 from fedcso.runs.folder import RunFolder
@@ -21,6 +22,10 @@ class Settings:
         """Return the settings by name, as they are saved in a file."""
         return asdict(self)
 
+    def limited_to(self: "S", data: Sequence[str]) -> "S":
+        """Return these settings for some of the data sets only; raise if the experiment has no choice of them."""
+        raise InvalidValue("data", " ".join(data), "left out: this experiment has no choice of data sets")
+
     def updated(self: "S", values: Mapping[str, Any]) -> "S":
         """Return these settings, updated with the values of a file; other names in the file are ignored."""
         given = {item.name: values[item.name] for item in fields(self) if item.name in values}
@@ -32,6 +37,13 @@ class Settings:
 
 
 S = TypeVar("S", bound=Settings)
+
+
+def require_known(data: Sequence[str], known: Sequence[str]) -> None:
+    """Raise `UnknownName` unless an experiment has all these data sets."""
+    for name in data:
+        if name not in known:
+            raise UnknownName("data set of the experiment", name, known)
 
 
 class Runner:
