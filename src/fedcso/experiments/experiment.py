@@ -49,14 +49,15 @@ def require_known(data: Sequence[str], known: Sequence[str]) -> None:
 class Runner:
     """Runs the units of an experiment in its folder, and adds up the seconds that they take."""
 
-    def __init__(self, folder: RunFolder, settings: Settings):
-        self.folder = folder
+    def __init__(self, folder: RunFolder, settings: Settings, warns: bool = True):
+        self.folder, self.warns = folder, warns
         self.rhythm = Rhythm(settings.checkpoint_rounds, settings.checkpoint_seconds)
         self.seconds = 0.0
 
     def __call__(self, units: Sequence[Unit]) -> Results:
         """Run units and return their results; units that have run before are read from their checkpoints."""
-        found = execute_study(self.folder, Study(units, self.folder.path / "checkpoints", self.rhythm), "none")
+        study = Study(units, self.folder.path / "checkpoints", self.rhythm, self.warns)
+        found = execute_study(self.folder, study, "none")
         self.seconds += seconds(units, found)
         return found
 

@@ -25,7 +25,7 @@ from fedcso.fitting.search import Search
 from fedcso.fitting.train import Trainer, Tried, full_task, run_settings
 from fedcso.fitting.yardsticks import Yardstick, measure_yardsticks, rank_with
 from fedcso.reports import tables
-from fedcso.reports.decisions import Decisions, Held, column_importance, decide
+from fedcso.reports.decisions import Held, column_importance, decide
 from fedcso.runs.execute import at_work, execute_study
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.study import Results, Study, Unit
@@ -68,7 +68,7 @@ def carry_out(folder: RunFolder, config: FitConfig, sites: Sites, say: Say) -> F
     found = search(trainer, config, say)
     folder.write("trials.csv", tables.as_csv(trial_rows(found)))
     folder.write("chosen.yaml", yaml.safe_dump(_for_real_sites(found), sort_keys=False, allow_unicode=True))
-    compared = _compare(found, trainer, config.seed, say)
+    compared = compare_all(found, trainer, config.seed, say)
     with at_work(folder):
         say("calibrating, choosing thresholds, writing the page and the model")
         decision = _decide(found, compared, config, sites)
@@ -128,7 +128,7 @@ def _for_real_sites(found: Found) -> dict[str, Any]:
     return run_settings(single.group, single.rate, single.steps)
 
 
-def _compare(found: Found, trainer: Trainer, seed: int, say: Say) -> Comparison:
+def compare_all(found: Found, trainer: Trainer, seed: int, say: Say) -> Comparison:
     """Compare the chosen model, ordinary federated learning and the yardsticks on the test data."""
     chosen = found.chosen
     candidates = [Yardstick(chosen.group.title, [rank_with(chosen)], False)]

@@ -30,7 +30,9 @@ def fit(
     """
     unknown = options.keys() - FitConfig.__dataclass_fields__.keys()
     if unknown:
-        raise FedcsoError(f"unknown option {min(unknown)!r}; the options are {', '.join(FitConfig.__dataclass_fields__)}")
+        raise FedcsoError(
+            f"unknown option {min(unknown)!r}; the options are {', '.join(FitConfig.__dataclass_fields__)}"
+        )
     config = FitConfig(_as_file(table, options.get("out", FitConfig.out)), label, site, **options)
     sites = config.load()
     for note in sites.notes:
