@@ -205,15 +205,12 @@ def _check(config: TablesSettings, fits: Sequence[Fit]) -> list[Statement]:
     """Compare the chosen model with each yardstick, split by split."""
     statements = []
     for column in list(COLUMNS)[1:]:
-        pairs = [(fit, fit.by_column[column]) for fit in fits if column in fit.by_column]
-        gaps = [
-            (fit, one, fit.by_column[CHOSEN].average_precision.value - one.average_precision.value)
-            for fit, one in pairs
-        ]
-        clear = [one.difference for _, one, _ in gaps if one.difference and not one.difference.why_no_interval]
+        pairs = [(fit.by_column[CHOSEN], fit.by_column[column]) for fit in fits if column in fit.by_column]
+        gaps = [chosen.average_precision.value - other.average_precision.value for chosen, other in pairs]
+        clear = [other.difference for _, other in pairs if other.difference and not other.difference.why_no_interval]
         better = sum(difference.low > 0 for difference in clear)
         worse = sum(difference.high < 0 for difference in clear)
-        mean = sum(gap for _, _, gap in gaps) / max(len(gaps), 1)
+        mean = sum(gaps) / max(len(gaps), 1)
         statements.append(
             Statement(
                 f"the model that fit chooses is not worse than {column}",

@@ -10,14 +10,14 @@ machine the search is cut off by its limit instead, and says so.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
+from torch import nn
 
 from fedcso.core.errors import require_positive
 from fedcso.datasets.tables.sites import Sites
 from fedcso.fitting.objectives import OBJECTIVES, OTHERS, POSITIVES, RATES
-from fedcso.problems.scores import to_network_input
 from fedcso.problems.site_tasks import build_scores
 
 OVERHEAD = 5e-4
@@ -72,10 +72,26 @@ def plan_search(minutes: float, sites: Sites, nets: Sequence[str]) -> Budget:
 
 def seconds_per_step(sites: Sites, net: str) -> float:
     """Return the estimated seconds of one step of all sites."""
-    scores = build_scores(net, sites)
-    example = to_network_input(sites.train[0].inputs[:1])
-    if not len(example):
-        example = torch.zeros(1, *sites.train[0].inputs.shape[1:])
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        scores.network.module(example)
-    return OVERHEAD + 3 * counter.get_total_flops() * (POSITIVES + OTHERS) * len(sites.train) / SPEED
+    shape = sites.train[0].inputs.shape[1:]
+    flops = count_flops(build_scores(net, sites).network.module, torch.zeros(1, *shape))
+    return OVERHEAD + 3 * flops * (POSITIVES + OTHERS) * len(sites.train) / SPEED
+
+
+def count_flops(network: nn.Module, example: torch.Tensor) -> int:
+    """Return the multiplications and additions of a forward pass, in layers that have a weight matrix or kernel."""
+    total = 0
+
+    def count(layer: nn.Module, inputs: Any, output: torch.Tensor) -> None:
+        nonlocal total
+        weight = getattr(layer, "weight", None)
+        if isinstance(weight, torch.Tensor) and weight.ndim > 1:  # each output is a product with one row or kernel
+            total += 2 * output.numel() * weight[0].numel()
+
+    handles = [layer.register_forward_hook(count) for layer in network.modules()]
+    try:
+        with torch.no_grad():
+            network(example)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return total
