@@ -74,10 +74,11 @@ def carry_out(folder: RunFolder, config: FitConfig, sites: Sites, say: Say) -> F
         decision = _decide(found, compared, config, sites)
         chosen = decision.decisions
         write_page(folder, decision)
+        calibration = chosen.calibration
         write_model(
             folder.path,
             found.chosen.network(),
-            chosen.calibration,
+            calibration if config.prevalence is None else calibration.at_prevalence(config.prevalence),
             sites.preparation,
             [one.threshold for one in chosen.thresholds],
             {**decision.about, **decision.settings},

@@ -17,6 +17,9 @@ TREES = 200
 EVERY = 10
 """Numbers of trees that are tried: 10, 20, …"""
 
+MANY_ROWS = 50_000
+"""From this many rows on, several threads are worth it."""
+
 RATES = (0.03, 0.1)
 CLASS_WEIGHTS = (None, "balanced")
 
@@ -30,6 +33,7 @@ def fit_trees(train: Examples, validation: Examples, seed: int) -> Score | None:
     Without positive validation rows, all trees of the first setting are used.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
+    from threadpoolctl import threadpool_limits
 
     rows, labels = train.inputs.flatten(1).numpy(), train.labels.numpy()
     if len(np.unique(labels)) < 2:
@@ -40,7 +44,10 @@ def fit_trees(train: Examples, validation: Examples, seed: int) -> Score | None:
         for weight in CLASS_WEIGHTS:
             model = HistGradientBoostingClassifier(
                 learning_rate=rate, max_iter=TREES, class_weight=weight, early_stopping=False, random_state=seed
-            ).fit(rows, labels)
+            )
+            # Threads that wait for each other take many times as long if other processes use the cores.
+            with threadpool_limits(None if len(rows) > MANY_ROWS else 1, user_api="openmp"):
+                model.fit(rows, labels)
             if not truth.any():
                 return _at_stage(model, TREES)
             stages = islice(model.staged_predict_proba(held), EVERY - 1, None, EVERY)
