@@ -11,6 +11,7 @@ from fedcso.core.errors import FedcsoError
 from fedcso.core.task import Task
 from fedcso.datasets.tables.sites import Sites
 from fedcso.fitting.budget import plan_search
+from fedcso.fitting.chosen import FILE
 from fedcso.fitting.config import FitConfig
 from fedcso.fitting.contenders import Contender, compare
 from fedcso.fitting.objectives import ORDINARY
@@ -116,7 +117,20 @@ def as_settings(tried: Tried) -> dict[str, Any]:
 def write_search(folder: RunFolder, found: Found) -> None:
     """Write all trials and the chosen settings, which `fedcso flower init --from` reads."""
     folder.write("trials.csv", tables.as_csv(found.trials))
-    folder.write("chosen.yaml", yaml.safe_dump(as_settings(single_stage(found)), sort_keys=False, allow_unicode=True))
+    settings = yaml.safe_dump(as_settings(single_stage(found)), sort_keys=False, allow_unicode=True)
+    folder.write(FILE, _explain_single_stage(found) + settings)
+
+
+def _explain_single_stage(found: Found) -> str:
+    """Return comments that say why the settings are not those of the chosen model; nothing if they are."""
+    chosen, single = found.chosen, single_stage(found)
+    if single is chosen:
+        return ""
+    return (
+        f"# The chosen model minimises two objectives, one after the other: {chosen.group.title}.\n"
+        "# A run minimises one. These are the best settings with one objective: "
+        f"{single.group.title},\n# validation average precision {single.value:.4f} instead of {chosen.value:.4f}.\n"
+    )
 
 
 def task_with_test(tried: Tried, sites: Sites) -> Task:
