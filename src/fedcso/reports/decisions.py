@@ -5,7 +5,7 @@ need only counts of positives and negatives in score bins, which sites could sen
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,10 +19,11 @@ from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.tables.encoders import Preparation
 from fedcso.reports import decision_figures, figures
-from fedcso.reports.bootstrap import bootstrap
+from fedcso.reports.bootstrap import Bootstrap, Measured, bootstrap
 from fedcso.reports.calibration import Calibration, calibrate
 from fedcso.reports.importance import Importance, permutation_importance
-from fedcso.reports.reliability import brier_score, expected_calibration_error, reliability
+from fedcso.reports.outcome import Outcome
+from fedcso.reports.reliability import Group, brier_score, expected_calibration_error, reliability
 from fedcso.reports.score_counts import ScoreCounts, fixed_bins
 from fedcso.reports.shares import require_share
 from fedcso.reports.tables import as_markdown
@@ -87,9 +88,116 @@ class Held:
         labels = np.concatenate([labels.cpu().numpy() for _, labels in ranked])
         return cls(scores, labels, np.repeat(np.array(names), [len(labels) for _, labels in ranked]))
 
+    def at(self, site: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the scores and labels of a site's rows."""
+        here = self.sites == site
+        return self.scores[here], self.labels[here]
+
     def counts(self) -> ScoreCounts:
         """Count positives and negatives in fixed score bins."""
         return fixed_bins().count(self.scores, self.labels)
+
+
+@dataclass(frozen=True)
+class JudgedThreshold:
+    """A threshold that validation data chose, and what it does on test data."""
+
+    threshold: Threshold
+    probability: float
+    """The calibrated probability at the threshold."""
+    test: Outcome
+    by_site: Mapping[str, Outcome]
+
+
+@dataclass(frozen=True)
+class AtSite:
+    """Test results at a site."""
+
+    site: str
+    rows: int
+    positives: int
+    average_precision: Measured
+    auroc: Measured
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """What is known of a model when one decides with it."""
+
+    method: str
+    calibration: Calibration
+    thresholds: Sequence[JudgedThreshold]
+    missed: Sequence[str]
+    """A sentence for every wish that no threshold fulfils."""
+    prevalence: float | None
+    """The share of positives that the model will meet, if that is another than in the data."""
+    counts: ScoreCounts
+    """Of the test data."""
+    groups: Sequence[Group]
+    """Test rows of similar probability."""
+    brier: float
+    calibration_error: float
+    whole: AtSite
+    """The results on all test data."""
+    sites: Sequence[AtSite]
+
+    def sentences(self) -> list[str]:
+        """Say what the thresholds do, which wishes are not fulfilled, and whether probabilities hold."""
+        return [
+            *(
+                f"Threshold {one.threshold.score:.4g} ({one.threshold.wanted} on validation data): "
+                f"{one.test.describe(self.prevalence)}"
+                for one in self.thresholds
+            ),
+            *self.missed,
+            f"Calibration ({self.calibration.method}): Brier score {self.brier:.4g}, expected calibration error "
+            f"{self.calibration_error:.4g} on test data.",
+        ]
+
+    def figures(self, columns: Sequence[Importance] = ()) -> dict[str, bytes]:
+        """Draw precision against recall, reliability, and the importance of columns; return PNG files by name."""
+        chosen = self.thresholds[0].threshold if self.thresholds else None
+        drawn = {
+            "decision-precision-recall": decision_figures.precision_recall({"test": self.counts}, chosen),
+            "decision-reliability": decision_figures.reliability(self.groups),
+        }
+        if columns:
+            drawn["decision-importance"] = decision_figures.importance(columns)
+        return {name: figures.render(figure, "png") for name, figure in drawn.items()}
+
+
+def decide(method: str, validation: Held, test: Held, wishes: Wishes, sure: Bootstrap) -> Decisions:
+    """Choose the calibration and thresholds on validation data, and measure on test data what they do.
+
+    `sure` holds the resampled results of the method, and perhaps of others.
+    """
+    calibration = calibrate(validation.counts())
+    thresholds, missed = wishes.thresholds(validation.counts())
+    names = list(dict.fromkeys(test.sites.tolist()))
+
+    def at(site: str | None, here: np.ndarray) -> AtSite:
+        measured = (sure.estimate(method, metric, site) for metric in ("average_precision", "auroc"))
+        return AtSite(site or "all", int(here.sum()), int(test.labels[here].sum()), *measured)
+
+    def judged(threshold: Threshold) -> JudgedThreshold:
+        parts = {name: threshold.judge(*test.at(name)) for name in names}
+        probability = float(calibration.apply(np.array([threshold.score]))[0])
+        return JudgedThreshold(threshold, probability, threshold.judge(test.scores, test.labels), parts)
+
+    groups = reliability(test.counts(), calibration)
+    return Decisions(
+        method,
+        calibration,
+        [judged(threshold) for threshold in thresholds],
+        missed,
+        wishes.prevalence,
+        test.counts(),
+        groups,
+        brier_score(test.counts(), calibration),
+        expected_calibration_error(groups),
+        at(None, np.ones(len(test.labels), dtype=bool)),
+        [at(name, test.sites == name) for name in names],
+    )
 
 
 def write_decisions(folder: RunFolder, task: Task, method: str, x: Tree, wishes: Wishes, seed: int = 0) -> str:
@@ -97,45 +205,33 @@ def write_decisions(folder: RunFolder, task: Task, method: str, x: Tree, wishes:
     if task.judge.rank is None or task.test is None or task.validation is None:
         raise FedcsoError(f"{folder.path} has no ranking model with validation and test data (as auprc has)")
     validation, test = (Held.of(task.judge, x, data) for data in (task.validation, task.test))
-    calibration = calibrate(validation.counts())
-    thresholds, missed = wishes.thresholds(validation.counts())
-    groups = reliability(test.counts(), calibration)
-    pictures = {
-        "decision-precision-recall": decision_figures.precision_recall(
-            {"test": test.counts()}, thresholds[0] if thresholds else None
-        ),
-        "decision-reliability": decision_figures.reliability(groups),
-    }
-    columns = _importance(task, x, seed)
-    if columns:
-        pictures["decision-importance"] = decision_figures.importance(columns)
-    for name, figure in pictures.items():
-        folder.write(f"{name}.png", figures.render(figure, "png"))
-    sentences = [
-        *(f"Threshold {t.score:.4g} ({t.wanted} on validation data): {_outcome(t, test, wishes)}" for t in thresholds),
-        *missed,
-        f"Calibration ({calibration.method}): Brier score {brier_score(test.counts(), calibration):.4g}, expected "
-        f"calibration error {expected_calibration_error(groups):.4g} on test data.",
-    ]
-    text = _text(method, test, sentences, columns, pictures, seed)
+    sure = bootstrap({method: test.scores}, test.labels, test.sites, seed=seed)
+    decisions = decide(method, validation, test, wishes, sure)
+    written = task.files.get("preparation.json")
+    columns: list[Importance] = []
+    if written is not None and isinstance(task.test, ByClient):
+        columns = column_importance(task.judge, x, task.test, Preparation.from_json(written), seed)
+    pictures = decisions.figures(columns)
+    for name, png in pictures.items():
+        folder.write(f"{name}.png", png)
+    text = _text(decisions, columns, pictures)
     folder.write("decisions.md", text)
-    folder.write("decisions.json", json.dumps(_as_json(calibration, thresholds), indent=1))
+    kept = [
+        {"score": one.threshold.score, "probability": one.probability, "wanted": one.threshold.wanted}
+        for one in decisions.thresholds
+    ]
+    chosen = {"calibration": decisions.calibration.to_dict(), "thresholds": kept}
+    folder.write("decisions.json", json.dumps(chosen, indent=1))
     return text
 
 
-def _outcome(threshold: Threshold, test: Held, wishes: Wishes) -> str:
-    return threshold.judge(test.scores, test.labels).describe(wishes.prevalence)
-
-
-def _importance(task: Task, x: Tree, seed: int) -> list[Importance]:
-    """Return the importance of the columns of an own table; none for built-in data."""
-    test, rank = task.test, task.judge.rank
-    written = task.files.get("preparation.json")
-    if written is None or rank is None or not isinstance(test, ByClient):
-        return []
+def column_importance(judge: Judge, x: Tree, test: ByClient, preparation: Preparation, seed: int) -> list[Importance]:
+    """Return the importance of the columns of a user's own table, the largest first."""
+    rank = judge.rank
+    assert rank is not None
     columns: dict[str, list[int]] = {}
     place = 0
-    for encoder in Preparation.from_json(written).encoders:
+    for encoder in preparation.encoders:
         columns.setdefault(encoder.name, []).extend(range(place, place + len(encoder.names)))
         place += len(encoder.names)
     whole, sites = test.whole, np.repeat(np.arange(len(test.clients)), [len(part.labels) for part in test.clients])
@@ -147,41 +243,25 @@ def _importance(task: Task, x: Tree, seed: int) -> list[Importance]:
     return permutation_importance(score, whole.inputs.numpy(), whole.labels.numpy(), sites, columns, seed=seed)
 
 
-def _text(
-    method: str, test: Held, sentences: Sequence[str], columns: Sequence[Importance], pictures: Any, seed: int
-) -> str:
-    sure = bootstrap({method: test.scores}, test.labels, test.sites, seed=seed)
-    places = [None, *dict.fromkeys(test.sites.tolist())]
-    rows = []
-    for site in places:
-        here = np.ones(len(test.labels), dtype=bool) if site is None else test.sites == site
-        metrics = {metric: str(sure.estimate(method, metric, site)) for metric in ("average_precision", "auroc")}
-        rows.append(
-            {
-                "site": "all" if site is None else site,
-                "rows": int(here.sum()),
-                "positives": int(test.labels[here].sum()),
-            }
-            | {name.replace("_", " "): value for name, value in metrics.items()}
-        )
+def _text(decisions: Decisions, columns: Sequence[Importance], pictures: Iterable[str]) -> str:
+    rows = [
+        {
+            "site": one.site,
+            "rows": one.rows,
+            "positives": one.positives,
+            "average precision": str(one.average_precision),
+            "auroc": str(one.auroc),
+        }
+        for one in (decisions.whole, *decisions.sites)
+    ]
     parts = [
-        f"# Deciding with {method}\n",
+        f"# Deciding with {decisions.method}\n",
         "Test results of the model chosen on validation data, with 95 % bootstrap intervals over test rows:\n",
         as_markdown(rows),
-        *(f"{sentence}\n" for sentence in sentences),
+        *(f"{sentence}\n" for sentence in decisions.sentences()),
     ]
     if columns:
         falls = [{"column": c.column, "average precision lost": f"{c.mean:.4f} ± {c.spread:.4f}"} for c in columns]
         parts += ["Average precision lost when a column is shuffled within sites:\n", as_markdown(falls)]
     parts += [f"![{name}]({name}.png)\n" for name in pictures]
     return "\n".join(parts)
-
-
-def _as_json(calibration: Calibration, thresholds: Sequence[Threshold]) -> dict[str, Any]:
-    return {
-        "calibration": calibration.to_dict(),
-        "thresholds": [
-            {"score": t.score, "probability": float(calibration.apply(np.array([t.score]))[0]), "wanted": t.wanted}
-            for t in thresholds
-        ],
-    }

@@ -2,6 +2,8 @@
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from tests.command_line import BAD_INPUT, LOGISTIC, call, run
@@ -84,3 +86,20 @@ def test_a_wish_that_makes_no_sense_is_refused(finished, options, said):
     outcome = call("decide", finished, *options)
     assert outcome.code == BAD_INPUT
     assert said in outcome.err
+
+
+def test_a_site_with_one_positive_gets_no_interval(tmp_path):
+    """Of five positives one is in the test data, and any model that ranks it first would seem to be perfect."""
+    sites = np.repeat(["large", "small"], [200, 40])
+    ill = np.concatenate([np.arange(200) < 40, np.arange(40) < 5]).astype(int)
+    x = np.random.default_rng(0).normal(size=240) + 9 * ill
+    pd.DataFrame({"x": x, "site": sites, "ill": ill}).to_csv(tmp_path / "t.csv", index=False)
+    own = ["--data", tmp_path / "t.csv", "--label", "ill", "--site", "site", "--rounds", 4, "--seeds", 2]
+    folder = run("run", "auprc", *own, "--algorithm", "FCSG-M", "--learning-rate", 0.1, out=tmp_path / "runs")
+    said = call("decide", folder).out
+    (row,) = (line for line in said.splitlines() if line.startswith("| small |"))
+    assert "| 1 | 1.0000 (1 positive: too few for an interval) | 1.0000 (1 positive: too few for an interval) |" in row
+    (row,) = (line for line in said.splitlines() if line.startswith("| large |"))
+    assert "1.0000 (8 positives: all resamples give the same value, so there is no interval)" in row
+    assert "1.0000 ± 0.0000" not in said
+    assert "(1.0000 to 1.0000)" not in said
