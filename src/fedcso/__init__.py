@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fedcso.estimators import ESTIMATORS
     from fedcso.estimators.mean_outside import mean_outside
     from fedcso.estimators.plain import plain
+    from fedcso.fitting.python import fit
     from fedcso.models import Functional
     from fedcso.problems import PROBLEMS
     from fedcso.theory.diagnosis import Diagnosis, diagnose
@@ -63,6 +64,7 @@ _PLACES = {
     "UnknownName": "fedcso.core.errors",
     "ascend": "fedcso.core.problem",
     "diagnose": "fedcso.theory.diagnosis",
+    "fit": "fedcso.fitting.python",
     "mean_outside": "fedcso.estimators.mean_outside",
     "per_sample": "fedcso.core.problem",
     "plain": "fedcso.estimators.plain",
@@ -101,6 +103,7 @@ __all__ = [
     "__version__",
     "ascend",
     "diagnose",
+    "fit",
     "mean_outside",
     "per_sample",
     "plain",

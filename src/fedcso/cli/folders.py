@@ -5,15 +5,24 @@ from pathlib import Path
 from fedcso.core.errors import FedcsoError
 from fedcso.runs.folder import RunFolder
 
+OTHERS = {
+    "reproduce": "is a reproduction, not a run: to redraw its figures, use fedcso resume {path}",
+    "fit": "is a fit, not a run: its results are in decision.html, and fedcso predict {path} scores new rows",
+}
+"""What to say of folders of commands that have no problem, by command."""
+
 
 def open_run(path: str) -> RunFolder:
     """Open the folder of a run or sweep; raise `FedcsoError` if it is another folder, or names no problem."""
     folder = RunFolder.open(Path(path))
-    settings = folder.config()
-    if settings.get("command") == "reproduce":
-        raise FedcsoError(
-            f"{folder.path} is a reproduction, not a run: to redraw its figures, use fedcso resume {folder.path}"
-        )
-    if "problem" not in settings:
-        raise FedcsoError(f"{folder.path / 'config.yaml'} does not name a problem; add a line `problem: NAME`")
+    command = folder.config().get("command")
+    if command in OTHERS:
+        raise FedcsoError(f"{folder.path} {OTHERS[command].format(path=folder.path)}")
+    require_problem(folder)
     return folder
+
+
+def require_problem(folder: RunFolder) -> None:
+    """Raise `FedcsoError` unless the settings of a folder name a problem."""
+    if "problem" not in folder.config():
+        raise FedcsoError(f"{folder.path / 'config.yaml'} does not name a problem; add a line `problem: NAME`")

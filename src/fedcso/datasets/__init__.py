@@ -14,6 +14,8 @@ DATASETS: Registry[Callable[[], Examples]] = Registry(
     {
         "digits": "digits:digits",
         "breast_cancer": "breast_cancer:breast_cancer",
+        "diamonds": "diamonds:diamonds",
+        "flchain": "flchain:flchain",
     },
 )
 """Data sets of labelled examples by name. To add one, write a file and add a row here."""

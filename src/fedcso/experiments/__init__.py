@@ -15,6 +15,8 @@ EXPERIMENTS: Registry[Experiment[Any]] = Registry(
         "figure3": "few_shot:FIGURE3",
         "table1": "table1:TABLE1",
         "table2": "table2:TABLE2",
+        "tables": "tables:TABLES_EXPERIMENT",
+        "rare": "rare:RARE",
         "communication": "communication:COMMUNICATION",
     },
 )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any, Generic, TypeVar
 
+from fedcso.core.errors import InvalidValue, UnknownName
 from fedcso.runs.callbacks import Rhythm
 from fedcso.runs.execute import execute_study
 from fedcso.runs.folder import RunFolder
@@ -21,6 +22,10 @@ class Settings:
         """Return the settings by name, as they are saved in a file."""
         return asdict(self)
 
+    def limited_to(self: "S", data: Sequence[str]) -> "S":
+        """Return these settings for some of the data sets only; raise if the experiment has no choice of them."""
+        raise InvalidValue("data", " ".join(data), "left out: this experiment has no choice of data sets")
+
     def updated(self: "S", values: Mapping[str, Any]) -> "S":
         """Return these settings, updated with the values of a file; other names in the file are ignored."""
         given = {item.name: values[item.name] for item in fields(self) if item.name in values}
@@ -34,17 +39,25 @@ class Settings:
 S = TypeVar("S", bound=Settings)
 
 
+def require_known(data: Sequence[str], known: Sequence[str]) -> None:
+    """Raise `UnknownName` unless an experiment has all these data sets."""
+    for name in data:
+        if name not in known:
+            raise UnknownName("data set of the experiment", name, known)
+
+
 class Runner:
     """Runs the units of an experiment in its folder, and adds up the seconds that they take."""
 
-    def __init__(self, folder: RunFolder, settings: Settings):
-        self.folder = folder
+    def __init__(self, folder: RunFolder, settings: Settings, warns: bool = True):
+        self.folder, self.warns = folder, warns
         self.rhythm = Rhythm(settings.checkpoint_rounds, settings.checkpoint_seconds)
         self.seconds = 0.0
 
     def __call__(self, units: Sequence[Unit]) -> Results:
         """Run units and return their results; units that have run before are read from their checkpoints."""
-        found = execute_study(self.folder, Study(units, self.folder.path / "checkpoints", self.rhythm), "none")
+        study = Study(units, self.folder.path / "checkpoints", self.rhythm, self.warns)
+        found = execute_study(self.folder, study, "none")
         self.seconds += seconds(units, found)
         return found
 

@@ -5,20 +5,25 @@ surrogate of AUPRC.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from matplotlib.figure import Figure
 
+from fedcso.algorithms import ALGORITHMS
+from fedcso.core.algorithm import Algorithm
 from fedcso.core.intervals import mean_and_interval
+from fedcso.core.plan import Plan
+from fedcso.core.schedules import Cosine
 from fedcso.experiments import trials
-from fedcso.experiments.experiment import Settings
+from fedcso.experiments.experiment import Settings, require_known
 from fedcso.experiments.reproduction import FixedSections, Statement
 from fedcso.problems.scores import AUROC, AVERAGE_PRECISION, PREVALENCE
 from fedcso.reports import figures, tables
 from fedcso.reports.recorded import Record
 from fedcso.reports.tables import Estimate
+from fedcso.runs.methods import hyper_parameters
 from fedcso.runs.study import Results, Unit
 
 
@@ -56,14 +61,13 @@ class Table2Settings(Settings):
     clients: int = 16
     removed: float = 0.8
     local_steps: int = 10
-    outer_batch: int = 8
-    inner_batch: int = 32
+    outer_batch: int = 10
+    inner_batch: int = 40
     sigmoid: Mapping[str, bool]
     margin: Mapping[str, float]
     mirrored: Mapping[str, bool]
     moved: Mapping[str, int]
     rounds: Mapping[str, int]
-    long_rounds: Mapping[str, int]
     trial_rounds: Mapping[str, int]
     seeds: Sequence[int] = (0, 1, 2)
     trial_seed: int = 1000
@@ -74,20 +78,34 @@ class Table2Settings(Settings):
     proximity: Sequence[float]
     evaluations: int = 10
 
+    def limited_to(self, data: Sequence[str]) -> "Table2Settings":
+        """Return these settings for some of the data sets only."""
+        require_known(data, self.data)
+        return replace(self, data=[name for name in self.data if name in data])
+
+
+def build(method: Method, settings: Mapping[str, float], plan: Plan) -> Algorithm:
+    """Return a method with its settings; all learning rates but that of CODA+ decay along half a cosine."""
+    kind = ALGORITHMS[method.algorithm]
+    algorithm: Any = kind(**{k: v for k, v in settings.items() if k in hyper_parameters(kind)})
+    if method.algorithm == "CODA+":  # has its own schedule: stages
+        return cast(Algorithm, replace(algorithm, stage_steps=max(1, plan.total_steps // 3)))
+    rate = Cosine(settings["learning_rate"], plan.total_steps, floor=0.05)
+    return cast(Algorithm, replace(algorithm, learning_rate=rate))
+
 
 class Curve(NamedTuple):
     """The evaluations of a method on a data set, for all seeds."""
 
     data: str
     method: str
-    title: str
     rows: list[dict[str, Any]]
 
     @classmethod
     def of(cls, unit: Unit, found: Results) -> "Curve":
         """Return the evaluations of a unit."""
-        data, method, title = (str(unit.labels[name]) for name in ("data", "method", "title"))
-        return cls(data, method, title, tables.metric_rows({unit.name: found[unit.name]}, unit.seeds))
+        data, method = (str(unit.labels[name]) for name in ("data", "method"))
+        return cls(data, method, tables.metric_rows({unit.name: found[unit.name]}, unit.seeds))
 
 
 def line(curve: Curve, chosen: trials.Settings) -> dict[str, Any]:
@@ -95,7 +113,7 @@ def line(curve: Curve, chosen: trials.Settings) -> dict[str, Any]:
     (last,) = tables.summary(Record(curve.rows))
     paper = PAPER.get(curve.data, {}).get(curve.method)
     return (
-        {"method": curve.title, "data": curve.data, "seeds": last["seeds"]}
+        {"method": curve.method, "data": curve.data, "seeds": last["seeds"]}
         | {"average precision": last[AVERAGE_PRECISION.name]}
         | {"paper": f"{paper:.4f}" if paper else "–", "chance": f"{last[PREVALENCE.name].mean:.3f}"}
         | {"mean over clients": last[AVERAGE_PRECISION.over_clients().name], "AUROC": last[AUROC.name]}
@@ -145,6 +163,10 @@ def _surrogates(config: Table2Settings) -> str:
     return "; ".join(f"{data}: {kind} scores, margin {config.margin[data]}" for data, kind in kinds.items())
 
 
+def _steps(config: Table2Settings, rounds: Mapping[str, int]) -> str:
+    return " and ".join(f"{rounds[data] * config.local_steps} steps on {data}" for data in config.data)
+
+
 def _versions(config: Table2Settings) -> str:
     varied = [data for data in config.data if config.mirrored[data] or config.moved[data]]
     return "".join(
@@ -165,15 +187,13 @@ def describe(config: Table2Settings, trials_each: int) -> FixedSections:
         f"authors' related work; {config.outer_batch} positives and {config.inner_batch} other examples per client and "
         f"step (as many examples for the other methods), q = {config.local_steps}; {_surrogates(config)}; each "
         "positive counts among its own inner samples; learning rates decay along half a cosine (CODA+: in stages). "
-        "FedAvg is also run with both classes weighted equally. The best FCSG method and the best other method (on "
-        "validation data) are run once more for longer.",
+        f"FedAvg is also run with both classes weighted equally. Every run has {_steps(config, config.rounds)}.",
         data=f"{', '.join(config.data)}; a tenth of the training data, with all its positives, is for validation."
         + _versions(config),
-        hyper_parameters=f"Learning rates {config.rates}, clipping {config.clip} (0: none), momentum "
-        f"{config.momentum}, proximity {config.proximity}; {trials_each} trials of "
-        f"{config.trial_rounds} rounds for each method and data set, chosen by validation average precision with seed "
-        f"{config.trial_seed}; reported with the seeds {config.seeds} after {config.rounds} rounds. All trials are in "
-        "`trials.csv` of the run folder."
+        hyper_parameters=f"Learning rates {config.rates}; clipping {config.clip}, momentum {config.momentum}, "
+        f"proximity {config.proximity}; {trials_each} trials of {_steps(config, config.trial_rounds)} for each method, "
+        f"chosen by validation average precision with seed {config.trial_seed}; reported with the seeds "
+        f"{config.seeds}. All trials are in `trials.csv` of the run folder."
         if trials_each > 1
         else f"Not tuned: learning rate {config.rates[0]}, clipping {config.clip[0]}, momentum {config.momentum[0]}; "
         f"seeds {config.seeds}.",

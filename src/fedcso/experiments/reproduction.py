@@ -65,7 +65,9 @@ def conclude(
     folder.write("report.html", page.page(fixed.title, images, table, config, environment, findings))
 
     machine, versions = environment["machine"], environment["versions"]
-    command = f"fedcso reproduce {config['experiment']}{' --quick' if config['quick'] else ''}"
+    quickly = " --quick" if config["quick"] else ""
+    only = "".join(f" {name}" for name in ["--data", *config["only"]]) if config.get("only") else ""
+    command = f"fedcso reproduce {config['experiment']}{quickly}{only}"
     sections = {
         "Paper": fixed.paper,
         "Implemented": fixed.implemented,

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any
 
 from fedcso.core import user_code
@@ -108,8 +107,3 @@ class FitConfig:
     def sources(self) -> list[user_code.Source]:
         """Return the user's files that the fit depends on."""
         return [user_code.read_source("net", self.net, user_code.HERE)] if is_own(self.net) else []
-
-
-def table_path(folder: Path, digest: str) -> Path:
-    """Return where a table given as a DataFrame is kept, so that the fit can be resumed."""
-    return folder / f"table-{digest}.csv"

@@ -1,31 +1,31 @@
 """Compare the chosen model with everything else on the test data, which are looked at here and nowhere else."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from fedcso.datasets.examples import pool_examples
 from fedcso.datasets.tables.sites import Sites
+from fedcso.fitting.result import Contender
 from fedcso.fitting.yardsticks import Yardstick
-from fedcso.reports.bootstrap import Measured, bootstrap
+from fedcso.reports.bootstrap import Bootstrap, Measured, bootstrap
+from fedcso.reports.decisions import Held
 from fedcso.reports.ranking import METRICS, Ranking
 
 
-@dataclass(frozen=True)
-class Contender:
-    """A model, or the mean of several, on the test data."""
+class Comparison(NamedTuple):
+    """All results on the test data."""
 
-    name: str
-    average_precision: Measured
-    auroc: Measured
-    needs_pooled_data: bool
-    difference: Measured | None
-    """By how much the chosen model's average precision is above this one's; None for the chosen model and for means."""
-    note: str = ""
+    contenders: list[Contender]
+    """The chosen model first."""
+    test: Held
+    """The test rows with the scores of the chosen model."""
+    sure: Bootstrap
+    """Resampled results of every single model."""
 
 
-def compare(candidates: Sequence[Yardstick], sites: Sites, seed: int) -> list[Contender]:
+def compare(candidates: Sequence[Yardstick], sites: Sites, seed: int) -> Comparison:
     """Measure all candidates on the test data; the first is the chosen model.
 
     Intervals are bootstrapped over test rows, drawn within sites and labels, the same for all candidates.
@@ -42,12 +42,12 @@ def compare(candidates: Sequence[Yardstick], sites: Sites, seed: int) -> list[Co
         if name in single:
             return sure.estimate(name, metric)
         column = METRICS.index(metric)
-        everywhere = np.ones(len(labels))
-        values = [Ranking(ranked, labels).measure(everywhere)[column] for ranked in scores[name]]
-        why = f"mean of {len(values)} models, from {min(values):.4f} to {max(values):.4f}"
+        once = np.ones(len(labels))
+        values = [Ranking(ranked, labels).measure(once)[column] for ranked in scores[name]]
+        why = f"mean of {len(values)} models, from {min(values):.3f} to {max(values):.3f}"
         return Measured(float(np.mean(values)), np.nan, np.nan, int(labels.sum()), why)
 
-    return [
+    contenders = [
         Contender(
             one.name,
             *(measured(one.name, metric) for metric in METRICS),
@@ -57,3 +57,4 @@ def compare(candidates: Sequence[Yardstick], sites: Sites, seed: int) -> list[Co
         )
         for one in candidates
     ]
+    return Comparison(contenders, Held(single[chosen], labels, places), sure)

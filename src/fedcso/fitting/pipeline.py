@@ -1,25 +1,33 @@
-"""`fedcso fit` from start to end: search on validation data, compare on test data, export, write the page."""
+"""`fedcso fit` from start to end: search on validation data, compare on test data, decide, export, write the page."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
 from fedcso.core.errors import FedcsoError
-from fedcso.core.task import Task
+from fedcso.core.judge import ByClient
+from fedcso.core.tree import numel
+from fedcso.datasets.examples import Examples, pool_examples
 from fedcso.datasets.tables.sites import Sites
 from fedcso.fitting.budget import plan_search
-from fedcso.fitting.chosen import FILE
+from fedcso.fitting.chosen import FILE as CHOSEN
 from fedcso.fitting.config import FitConfig
-from fedcso.fitting.contenders import Contender, compare
+from fedcso.fitting.contenders import Comparison, compare
+from fedcso.fitting.fitted import Fitted
+from fedcso.fitting.model import write_model
 from fedcso.fitting.objectives import ORDINARY
+from fedcso.fitting.page import write_page
+from fedcso.fitting.result import Decision, Part, Sent, SiteData
 from fedcso.fitting.search import Search
 from fedcso.fitting.train import Trainer, Tried, full_task, run_settings
 from fedcso.fitting.yardsticks import Yardstick, measure_yardsticks, rank_with
 from fedcso.reports import tables
-from fedcso.runs.execute import execute_study
+from fedcso.reports.decisions import Held, column_importance, decide
+from fedcso.runs.execute import at_work, execute_study
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.study import Results, Study, Unit
 
@@ -33,22 +41,50 @@ class Found:
     chosen: Tried
     ranked: Sequence[Tried]
     """The best setting of each objective and network that came far enough, best first."""
-    trials: Sequence[dict[str, Any]]
+    tried: dict[str, list[Tried]]
+    """All settings, by rung."""
     notes: Sequence[str]
 
 
 def begin(config: FitConfig, sites: Sites) -> RunFolder:
     """Create the run folder of a fit."""
-    data = {"digest": full_task("cross_entropy", config.nets(sites)[0], sites).digest(), "clients": len(sites.names)}
+    data = {"digest": _digest(config, sites), "clients": len(sites.names)}
     return RunFolder.create(Path(config.out), config.name, {"command": "fit"} | config.flat(), data, config.sources())
 
 
 def require_same_data(folder: RunFolder, config: FitConfig, sites: Sites) -> None:
     """Raise if the data are not those that the fit was started with."""
-    began = folder.environment()["data"].get("digest")
-    now = full_task("cross_entropy", config.nets(sites)[0], sites).digest()
+    began, now = folder.environment()["data"].get("digest"), _digest(config, sites)
     if began != now:
         raise FedcsoError(f"{folder.path} was started with other data (digest {began}, now {now}): start a new fit")
+
+
+def carry_out(folder: RunFolder, config: FitConfig, sites: Sites, say: Say) -> Fitted:
+    """Do what is left of a fit; finished runs are read from their checkpoints."""
+
+    def run(units: Sequence[Unit]) -> Results:
+        return execute_study(folder, Study(units, folder.path / "checkpoints", warns=False), "none")
+
+    trainer = Trainer(sites, run)
+    found = search(trainer, config, say)
+    folder.write("trials.csv", tables.as_csv(trial_rows(found)))
+    folder.write(CHOSEN, _for_real_sites(found))
+    compared = compare_all(found, trainer, config.seed, say)
+    with at_work(folder):
+        say("calibrating, choosing thresholds, writing the page and the model")
+        decision = _decide(found, compared, config, sites)
+        chosen = decision.decisions
+        write_page(folder, decision)
+        write_model(
+            folder.path,
+            found.chosen.network(),
+            chosen.calibration,
+            sites.preparation,
+            [one.threshold for one in chosen.thresholds],
+            {**decision.about, **decision.settings},
+        )
+    folder.mark("done")
+    return Fitted(folder.path, decision)
 
 
 def search(trainer: Trainer, config: FitConfig, say: Say) -> Found:
@@ -59,34 +95,13 @@ def search(trainer: Trainer, config: FitConfig, say: Say) -> Found:
     notes = []
     if searching.skipped:
         notes.append(
-            f"{searching.skipped} settings were not tried because the time was over; with more --minutes they are"
+            f"{searching.skipped} groups of settings were not tried because {config.minutes:g} minutes were over: give "
+            "more with --minutes"
         )
-    return Found(ranked[0], ranked, trial_rows(searching), notes)
+    return Found(ranked[0], ranked, searching.tried, notes)
 
 
-def train_in(folder: RunFolder, sites: Sites) -> Trainer:
-    """Return a trainer whose runs leave checkpoints in a run folder, from which they continue."""
-
-    def run(units: Sequence[Unit]) -> Results:
-        return execute_study(folder, Study(units, folder.path / "checkpoints", warns=False), "none")
-
-    return Trainer(sites, run)
-
-
-def compare_all(found: Found, trainer: Trainer, seed: int, say: Say) -> list[Contender]:
-    """Compare the chosen model, ordinary federated learning and the yardsticks on the test data."""
-    chosen = found.chosen
-    candidates = [Yardstick(f"chosen: {chosen.group.title}", [rank_with(chosen)], False)]
-    ordinary = next((one for one in found.ranked if one.group.key in ORDINARY), None)
-    if ordinary is not None and ordinary is not chosen:
-        note = "ordinary federated learning, tuned in the same search"
-        candidates.append(Yardstick(ordinary.group.title, [rank_with(ordinary)], False, note))
-    candidates += measure_yardsticks(chosen, trainer, seed, say)
-    say("looking at the test data, once")
-    return compare(candidates, trainer.sites, seed)
-
-
-def trial_rows(searching: Search) -> list[dict[str, Any]]:
+def trial_rows(found: Found) -> list[dict[str, Any]]:
     """Return all settings that were tried, in the order in which they were."""
     return [
         {
@@ -99,40 +114,106 @@ def trial_rows(searching: Search) -> list[dict[str, Any]]:
             "seeds": len(one.traces),
             "validation average precision": one.value,
         }
-        for rung, tried in searching.tried.items()
+        for rung, tried in found.tried.items()
         for one in tried
     ]
 
 
-def single_stage(found: Found) -> Tried:
-    """Return the best setting with one objective: over real sites a run minimises one."""
-    return next(one for one in found.ranked if one.group.first_rate is None)
+def _digest(config: FitConfig, sites: Sites) -> str:
+    return full_task("cross_entropy", config.nets(sites)[0], sites).digest()
 
 
-def as_settings(tried: Tried) -> dict[str, Any]:
-    """Return a setting as a flat configuration of `fedcso run`, without the data."""
-    return run_settings(tried.group, tried.rate, tried.steps)
+def _for_real_sites(found: Found) -> str:
+    """Return the best setting with one objective as a file for `fedcso run`: over real sites a run has one.
+
+    If the chosen model has two, comments say so.
+    """
+    chosen, single = found.chosen, next(one for one in found.ranked if one.group.first_rate is None)
+    settings = run_settings(single.group, single.rate, single.steps)
+    comments = []
+    if single is not chosen:
+        comments = [
+            f"# The chosen model minimises two objectives, one after the other: {chosen.group.title}.",
+            f"# A run minimises one. These are the best settings with one: {single.group.title}",
+            f"# (validation average precision {single.value:.4f} instead of {chosen.value:.4f}).",
+        ]
+    return "\n".join([*comments, yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)])
 
 
-def write_search(folder: RunFolder, found: Found) -> None:
-    """Write all trials and the chosen settings, which `fedcso flower init --from` reads."""
-    folder.write("trials.csv", tables.as_csv(found.trials))
-    settings = yaml.safe_dump(as_settings(single_stage(found)), sort_keys=False, allow_unicode=True)
-    folder.write(FILE, _explain_single_stage(found) + settings)
+def compare_all(found: Found, trainer: Trainer, seed: int, say: Say) -> Comparison:
+    """Compare the chosen model, ordinary federated learning and the yardsticks on the test data."""
+    chosen = found.chosen
+    candidates = [Yardstick(chosen.group.title, [rank_with(chosen)], False)]
+    ordinary = next((one for one in found.ranked if one.group.key in ORDINARY), None)
+    if ordinary is not None and ordinary is not chosen:
+        note = "ordinary federated learning, tuned in the same search"
+        candidates.append(Yardstick(ordinary.group.title, [rank_with(ordinary)], False, note))
+    candidates += measure_yardsticks(chosen, trainer, seed, say)
+    say("looking at the test data, once")
+    return compare(candidates, trainer.sites, seed)
 
 
-def _explain_single_stage(found: Found) -> str:
-    """Return comments that say why the settings are not those of the chosen model; nothing if they are."""
-    chosen, single = found.chosen, single_stage(found)
-    if single is chosen:
-        return ""
-    return (
-        f"# The chosen model minimises two objectives, one after the other: {chosen.group.title}.\n"
-        "# A run minimises one. These are the best settings with one objective: "
-        f"{single.group.title},\n# validation average precision {single.value:.4f} instead of {chosen.value:.4f}.\n"
+def _decide(found: Found, compared: Comparison, config: FitConfig, sites: Sites) -> Decision:
+    chosen, judge = found.chosen, found.chosen.task.judge
+    held = ByClient(pool_examples(sites.validation), sites.validation, sites.names)
+    validation = Held.of(judge, chosen.model, held)
+    decisions = decide(chosen.group.title, validation, compared.test, config.wishes(), compared.sure)
+    importance = []
+    if sites.preparation is not None:
+        test = ByClient(pool_examples(sites.test), sites.test, sites.names)
+        importance = column_importance(judge, chosen.model, test, sites.preparation, config.seed)
+    return Decision(
+        decisions,
+        {"data": config.data, "label": config.label, "positive": config.positive or "1, true, yes or the rarer label"},
+        [_site_data(sites, number) for number in range(len(sites.names))],
+        _settings(chosen),
+        compared.contenders,
+        importance,
+        _sent(found, validation, sites),
+        [*sites.notes, *found.notes],
+        trial_rows(found),
     )
 
 
-def task_with_test(tried: Tried, sites: Sites) -> Task:
-    """Return the task of a setting with its test data."""
-    return full_task(tried.group.key, tried.group.net, sites)
+def _settings(chosen: Tried) -> dict[str, Any]:
+    first = {} if chosen.group.first_rate is None else {"learning rate of the first objective": chosen.group.first_rate}
+    return {
+        "objective": chosen.group.objective.title,
+        "network": chosen.group.net,
+        "parameters": numel(chosen.model),
+        "learning rate": chosen.rate,
+        **first,
+        "steps": chosen.total_steps,
+        "seed": chosen.seed,
+    }
+
+
+def _site_data(sites: Sites, number: int) -> SiteData:
+    def part(examples: Examples) -> Part:
+        return Part(len(examples.labels), int(examples.labels.sum()))
+
+    return SiteData(
+        sites.names[number], part(sites.train[number]), part(sites.validation[number]), part(sites.test[number])
+    )
+
+
+def _sent(found: Found, validation: Held, sites: Sites) -> list[Sent]:
+    """Return what leaves each site: updates of models during the search, and counts for calibration."""
+    messages, size = dict.fromkeys(sites.names, 0), dict.fromkeys(sites.names, 0)
+    for trace in (trace for tried in found.tried.values() for one in tried for trace in one.traces):
+        sending = sum(count > 0 for count in trace.participation)
+        for name, rounds in zip(sites.names, trace.participation, strict=True):
+            messages[name] += rounds
+            size[name] += trace.costs.bytes_up // sending if rounds else 0
+    updates = [
+        Sent(name, "updates of models, in all trials", messages[name], size[name] // 4, size[name])
+        for name in sites.names
+        if messages[name]
+    ]
+    bins = {}
+    for name in sites.names:
+        scores, labels = validation.at(name)
+        if len(labels):
+            bins[name] = int(np.count_nonzero(Held(scores, labels, labels).counts().rows))
+    what = "counts of positives and negatives in score bins"
+    return updates + [Sent(name, what, 1, 3 * number, 3 * 8 * number) for name, number in bins.items()]

@@ -69,16 +69,19 @@ class Search:
         found = self.tried.setdefault(rung.name, [])
         steps = whole_rounds(self.budget.steps * rung.share)
         seeds = [self.seed + number for number in range(self.budget.seeds[rung.number])]
+        leader: Tried | None = None
         for number, (group, rates) in enumerate(entries.items(), start=1):
             if self.trainer.seconds > self.budget.seconds and any(self.tried.values()):
                 self.skipped += 1
                 continue
             found += self.trainer.train(f"{rung.name}, {group.key}, {group.net}", group, rates, steps, seeds)
             best = max(found, key=lambda one: one.value)
-            self.say(
-                f"{rung.name} rung, {number} of {len(entries)}: best so far is {best.group.title}, learning rate "
-                f"{best.rate:g}, {deciding_metric(best.task).title} {best.value:.4f}"
-            )
+            if best is not leader or number == len(entries):
+                self.say(
+                    f"{rung.name} rung, {number} of {len(entries)}: best so far is {best.group.title}, learning rate "
+                    f"{best.rate:g}, {deciding_metric(best.task).title} {best.value:.4f}"
+                )
+            leader = best
         return found
 
 

@@ -81,6 +81,8 @@ class Trainer:
 
     sites: Sites
     run: Callable[[Sequence[Unit]], Results]
+    prefix: str = ""
+    """Begins the names of all units of work."""
     seconds: float = 0.0
 
     def train(
@@ -123,7 +125,7 @@ class Trainer:
         # Pooled data get as many examples per step as all sites together.
         together = sum(problem.trains(data) for data in self.sites.train) if train_on == "pooled" else 1
         plan = plan_of(objective, steps, together)
-        unit = Unit(name, task, plan, [objective.algorithm(rate, steps) for rate in rates], seeds)
+        unit = Unit(self.prefix + name, task, plan, [objective.algorithm(rate, steps) for rate in rates], seeds)
         found = self.run([unit])
         self.seconds += seconds([unit], found)
         settings = zip(rates, found[unit.name], strict=True)

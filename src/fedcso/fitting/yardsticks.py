@@ -39,7 +39,7 @@ def measure_yardsticks(chosen: Tried, trainer: Trainer, seed: int, say: Callable
     if len(sites.names) > 1:
         say("training on pooled data, for comparison")
         pooled = _train(trainer, "pooled", chosen, seed, "pooled")
-        found.append(Yardstick("the same method on pooled data", [rank_with(pooled)], True))
+        found.append(Yardstick("the same method on pooled data", [rank_with(pooled)], True, "the same settings"))
         some = _largest(sites, able)
         say(f"training at {len(some)} sites alone, for comparison")
         alone = [rank_with(_train(trainer, f"alone {number}", chosen, seed, name)) for number, name in enumerate(some)]

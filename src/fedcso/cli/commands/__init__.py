@@ -10,6 +10,7 @@ from types import ModuleType
 from fedcso.core.errors import UnknownName
 
 COMMANDS = (
+    "fit",
     "run",
     "resume",
     "report",

@@ -7,6 +7,8 @@ examples:
   fedcso reproduce figure2 --quick      few-shot learning on embedded characters, four minutes
   fedcso reproduce figure2              the same on Omniglot, an hour (fedcso resume continues it)
   fedcso reproduce communication        accuracy against bytes, for several ways of sending u
+  fedcso reproduce rare --quick         average precision against the share of positives, two minutes
+  fedcso reproduce table2 --data mnist  a part of Table 2: one of its data sets
 """
 
 from pathlib import Path
@@ -23,10 +25,15 @@ def main(arguments: list[str]) -> int:
     parser = simple_parser("reproduce", str(__doc__))
     parser.add_argument("experiment", help=", ".join(EXPERIMENTS))
     parser.add_argument("--quick", action="store_true", help="a smaller version with fewer rounds, seeds and settings")
+    parser.add_argument(
+        "--data", nargs="+", default=[], metavar="NAME", help="only these of the experiment's data sets"
+    )
     parser.add_argument("--out", default="runs", metavar="FOLDER", help="where run folders are created")
     options = parser.parse_args(arguments)
     settings = EXPERIMENTS[options.experiment].settings(options.quick)
-    config = {"command": "reproduce", "experiment": options.experiment, "quick": options.quick} | settings.flat()
+    settings = settings.limited_to(options.data) if options.data else settings
+    about = {"command": "reproduce", "experiment": options.experiment, "quick": options.quick, "only": options.data}
+    config = about | settings.flat()
     return resume(RunFolder.create(Path(options.out), options.experiment, config, {}))
 
 

@@ -8,7 +8,6 @@ examples:
 from pathlib import Path
 
 from fedcso.cli.commands import COMMANDS, load_command, run
-from fedcso.cli.folders import open_run
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.engines import ranks
@@ -29,8 +28,6 @@ def main(arguments: list[str]) -> int:
     if command is None or not hasattr(command, "resume"):
         able = [known for known in COMMANDS if hasattr(load_command(known), "resume")]
         raise FedcsoError(f"{folder.path / 'config.yaml'}: command = {name!r} must be one of {', '.join(able)}")
-    if name != "reproduce":
-        folder = open_run(options.folder)
     if command is run:
         return run.resume(folder, options.ranks)
     if options.ranks is not None:

@@ -15,6 +15,7 @@ import json
 import signal
 from pathlib import Path
 
+from fedcso.cli.folders import require_problem
 from fedcso.cli.options import read_options
 from fedcso.core.errors import FedcsoError
 from fedcso.core.task import Task
@@ -48,6 +49,7 @@ def main(arguments: list[str]) -> int:
 
 def resume(folder: RunFolder, processes: int | None = None) -> int:
     """Carry out what is left of a run; with the engine distributed the number of processes may change."""
+    require_problem(folder)
     config = RunConfig.of(folder)
     if processes is not None:
         launch.require_over_ranks(config.engine, processes)

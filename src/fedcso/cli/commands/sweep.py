@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from fedcso.cli.folders import require_problem
 from fedcso.cli.options import read_options
 from fedcso.cli.parser import Parser
 from fedcso.core.errors import FedcsoError, UnknownName, is_number
@@ -53,6 +54,7 @@ def main(arguments: list[str]) -> int:
 
 def resume(folder: RunFolder) -> int:
     """Carry out what is left of a sweep."""
+    require_problem(folder)
     config = SweepConfig.of(folder)
     return _carry_out(folder, config, same_data(folder, config.run.task()))
 

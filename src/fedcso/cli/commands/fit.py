@@ -1,0 +1,43 @@
+"""Find the best model for rare positives in tables at several sites, and write what people need to decide with it.
+
+Tries several objectives, networks and settings on validation data (average precision with FCSG-M, from scratch and after
+cross-entropy; cross-entropy with FedAvg, plain and with weighted classes; AUROC with CODA+), then looks at the test data
+once: the chosen model beside ordinary federated learning, pooled data, single sites and gradient-boosted trees, with
+intervals. Writes calibrated probabilities, thresholds, a page for people who decide, and a model that runs without fedcso.
+
+The table is a .csv, .xlsx, .parquet or .npz file with a column that names the site of each row, or a folder with one
+file for each site. `fedcso predict` scores new rows; `fedcso flower init … --from` trains over real sites.
+
+examples:
+  fedcso fit patients.csv --label readmitted --site hospital
+  fedcso fit banks/ --label fraud --precision 0.5 --alerts 20 --rows 1000
+  fedcso fit scans.npz --label tumour --site clinic --mirrored true --minutes 30
+"""
+
+from fedcso.cli.parser import simple_parser
+from fedcso.fitting.config import FitConfig
+from fedcso.fitting.python import fit, resume_fit
+from fedcso.runs.folder import RunFolder
+
+HELP = "find the best model for rare positives in tables at several sites"
+
+
+def main(arguments: list[str]) -> int:
+    """Start a new fit."""
+    parser = simple_parser("fit", str(__doc__))
+    parser.add_argument("data", help="the table: a .csv, .xlsx, .parquet or .npz file, or a folder of them")
+    parser.add_class_arguments(FitConfig, as_group=False, skip={"data"})
+    options = {name: value for name, value in parser.parse_args(arguments).as_dict().items() if value is not None}
+    data, label = options.pop("data"), options.pop("label")
+    print(fit(data, label, **options, say=_say).summary())
+    return 0
+
+
+def resume(folder: RunFolder) -> int:
+    """Carry out what is left of a fit."""
+    print(resume_fit(folder.path, _say).summary())
+    return 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
