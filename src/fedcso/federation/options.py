@@ -8,7 +8,8 @@ from fedcso.core.errors import InvalidValue, is_number, require, require_choice,
 from fedcso.core.plan import Plan
 from fedcso.core.user_code import HERE
 from fedcso.federation.aggregation import AGGREGATES, Aggregation
-from fedcso.runs.config import Flat, RunConfig
+from fedcso.reports.decisions import Wishes
+from fedcso.runs.config import Flat, RunConfig, option_names
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,20 @@ class Federation:
 OPTIONS = [option.name for option in fields(Federation) if option.init]
 
 
+WISHES = [wish.name for wish in fields(Wishes)]
+
+
+def read_wishes(values: Flat) -> Wishes:
+    """Read from a flat configuration what thresholds should achieve."""
+    return Wishes(**{name: values[name] for name in WISHES if values.get(name) is not None})
+
+
 def run_config(values: Flat, root: Path = HERE) -> RunConfig:
     """Read the run's part of a flat configuration; no hyper-parameter takes the value of a federation's option."""
-    return RunConfig.from_flat({name: value for name, value in values.items() if name not in OPTIONS}, root)
+    problem = values.get("problem")
+    shared = option_names(str(problem), root) if problem else set()
+    others = {*OPTIONS, *WISHES} - shared
+    return RunConfig.from_flat({name: value for name, value in values.items() if name not in others}, root)
 
 
 def _names(sites: str) -> list[str]:

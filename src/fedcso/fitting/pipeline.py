@@ -14,6 +14,7 @@ from fedcso.core.tree import numel
 from fedcso.datasets.examples import Examples, pool_examples
 from fedcso.datasets.tables.sites import Sites
 from fedcso.fitting.budget import plan_search
+from fedcso.fitting.chosen import FILE as CHOSEN
 from fedcso.fitting.config import FitConfig
 from fedcso.fitting.contenders import Comparison, compare
 from fedcso.fitting.fitted import Fitted
@@ -67,7 +68,7 @@ def carry_out(folder: RunFolder, config: FitConfig, sites: Sites, say: Say) -> F
     trainer = Trainer(sites, run)
     found = search(trainer, config, say)
     folder.write("trials.csv", tables.as_csv(trial_rows(found)))
-    folder.write("chosen.yaml", yaml.safe_dump(_for_real_sites(found), sort_keys=False, allow_unicode=True))
+    folder.write(CHOSEN, _for_real_sites(found))
     compared = compare_all(found, trainer, config.seed, say)
     with at_work(folder):
         say("calibrating, choosing thresholds, writing the page and the model")
@@ -123,10 +124,21 @@ def _digest(config: FitConfig, sites: Sites) -> str:
     return full_task("cross_entropy", config.nets(sites)[0], sites).digest()
 
 
-def _for_real_sites(found: Found) -> dict[str, Any]:
-    """Return the best setting with one objective as a configuration of `fedcso run`: over real sites a run has one."""
-    single = next(one for one in found.ranked if one.group.first_rate is None)
-    return run_settings(single.group, single.rate, single.steps)
+def _for_real_sites(found: Found) -> str:
+    """Return the best setting with one objective as a file for `fedcso run`: over real sites a run has one.
+
+    If the chosen model has two, comments say so.
+    """
+    chosen, single = found.chosen, next(one for one in found.ranked if one.group.first_rate is None)
+    settings = run_settings(single.group, single.rate, single.steps)
+    comments = []
+    if single is not chosen:
+        comments = [
+            f"# The chosen model minimises two objectives, one after the other: {chosen.group.title}.",
+            f"# A run minimises one. These are the best settings with one: {single.group.title}",
+            f"# (validation average precision {single.value:.4f} instead of {chosen.value:.4f}).",
+        ]
+    return "\n".join([*comments, yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)])
 
 
 def compare_all(found: Found, trainer: Trainer, seed: int, say: Say) -> Comparison:

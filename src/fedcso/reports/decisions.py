@@ -25,6 +25,7 @@ from fedcso.reports.importance import Importance, permutation_importance
 from fedcso.reports.outcome import Outcome
 from fedcso.reports.reliability import Group, brier_score, expected_calibration_error, reliability
 from fedcso.reports.score_counts import ScoreCounts, fixed_bins
+from fedcso.reports.shares import require_share
 from fedcso.reports.tables import as_markdown
 from fedcso.reports.thresholds import NotReached, Threshold, for_alerts, for_precision, for_recall
 from fedcso.runs.folder import RunFolder
@@ -43,6 +44,12 @@ class Wishes:
     rows: float = 100
     prevalence: float | None = None
     """The share of positives that the model will meet; that of the validation data by default."""
+
+    def __post_init__(self) -> None:
+        two_rows = fixed_bins().count(np.array([-1.0, 1.0]), np.array([0, 1]))
+        self.thresholds(two_rows)  # raises now, not after a long run, if a wish is impossible
+        if self.prevalence is not None:
+            require_share("prevalence", self.prevalence)
 
     def thresholds(self, counts: ScoreCounts) -> tuple[list[Threshold], list[str]]:
         """Return the thresholds, and a sentence for every wish that can't be fulfilled."""

@@ -69,7 +69,7 @@ def test_a_problem_of_ones_own_goes_into_the_app(tmp_path):
         (["--aggregate", "mode", *QUADRATIC], "aggregate"),
         (
             ["--rouds", 3, *QUADRATIC],
-            "did you mean --rounds? (see: fedcso flower init FOLDER --problem nested_quadratic --help)",
+            "did you mean --rounds or --rows? (see: fedcso flower init FOLDER --problem nested_quadratic --help)",
         ),
         (["--problem", "nested_quadratik"], "did you mean nested_quadratic"),
         (

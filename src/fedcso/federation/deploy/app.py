@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import yaml
 from fedcso.core import atomic
 from fedcso.core.errors import FedcsoError
 from fedcso.federation.options import Federation
+from fedcso.reports.decisions import Wishes
 from fedcso.runs.config import OWN_OPTIONS, RunConfig
 from fedcso.runs.methods import MethodSpec
 
@@ -30,7 +31,7 @@ SIMULATION_SETTINGS = ("engine", "ranks", "track", "name", "checkpoint_rounds", 
 """Settings of simulations, which are not written to the settings of an app."""
 
 
-def write_app(folder: Path, config: RunConfig, federation: Federation) -> None:
+def write_app(folder: Path, config: RunConfig, federation: Federation, wishes: Wishes) -> None:
     """Write the app to a folder, which must be new or empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise FedcsoError(f"{folder} already exists and is not empty; name a new or empty folder")
@@ -43,7 +44,8 @@ def write_app(folder: Path, config: RunConfig, federation: Federation) -> None:
         methods=tuple(_copy_method_file(method, n, package) for n, method in enumerate(config.methods)),
         out=str(folder.resolve() / "runs"),
     )
-    settings = {"command": "flower"} | config.flat() | federation.flat()
+    wanted = {name: value for name, value in asdict(wishes).items() if value is not None}
+    settings = {"command": "flower"} | config.flat() | federation.flat() | wanted
     settings = {name: value for name, value in settings.items() if name not in SIMULATION_SETTINGS}
     atomic.write(package / "config.yaml", yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
     sites = federation.names

@@ -1,24 +1,33 @@
 """Write a Flower app for a problem, a method and some sites, with instructions for the coordinator and for a site.
 
-The options are those of `fedcso run`, and those of a run over real sites at the end.
+The options are those of `fedcso run`, and those of a run over real sites at the end. With --from, the objective, the
+method and all settings are those that a fit has chosen; options that are given here come before them.
 
 examples:
   fedcso flower init trial --problem auprc --algorithm FCSG-M --sites 3 --rounds 5
   fedcso flower init hospitals --problem auprc --data sites --label y --sites berlin,oslo,rome --min-sites 2
+  fedcso flower init hospitals --from runs/2026-01-31_120000_fit_1a2b3c --sites berlin,oslo,rome
   fedcso flower init own --problem examples/own_problem.py:task --hospitals 3 --sites 3
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+import yaml
 
 from fedcso.cli.options import read_options
 from fedcso.cli.parser import Parser, UsageError
-from fedcso.core.errors import FedcsoError, InvalidValue
+from fedcso.core.errors import FedcsoError, InvalidValue, require
 from fedcso.datasets.tables.agree import ELSEWHERE
 from fedcso.engines.work import require_compatible
 from fedcso.estimators import ESTIMATORS
 from fedcso.federation.deploy.app import write_app
-from fedcso.federation.options import Federation, run_config
+from fedcso.federation.options import WISHES, Federation, read_wishes, run_config
+from fedcso.fitting.chosen import read_chosen
+from fedcso.reports.decisions import Wishes
 from fedcso.runs.config import RunConfig, option_names
 
 USAGE = "fedcso flower init FOLDER --problem {problem}"
@@ -27,40 +36,73 @@ USAGE = "fedcso flower init FOLDER --problem {problem}"
 def main(arguments: list[str]) -> int:
     """Check all settings, then write the app."""
     folder, rest = _split_folder(arguments)
-    settings = read_options("flower", str(__doc__), rest, _add_options, USAGE)
-    config, federation = run_config(settings), Federation.from_flat(settings)
+    with _chosen_first(rest) as options:
+        settings = read_options("flower", str(__doc__), options, _add_options, USAGE)
+    config, federation, wishes = run_config(settings), Federation.from_flat(settings), read_wishes(settings)
     config.require_available()
     federation.check(config.plan)
     for algorithm, _ in config.built().values():
         require_compatible(algorithm, ESTIMATORS[config.estimator], config.plan)
     if config.problem_options.get("data") != ELSEWHERE:
         config = _one_client_per_site(config, len(federation.names))
-    write_app(folder, config, federation)
+    write_app(folder, config, federation, wishes)
     print(f"written  {folder}, with README.md for the coordinator and SITE.md for a site")
     print(f"to try   fedcso flower up {folder} && fedcso flower run {folder}; fedcso flower down {folder}")
     return 0
 
 
 def _add_options(parser: Parser) -> None:
+    parser.add_argument("--from", metavar="RUN", help="the folder of a fit, whose chosen settings are used")
     parser.add_class_arguments(Federation, as_group=True)
+    # A problem's option of the same name, such as the prevalence that the model will meet, has the same meaning.
+    parser.add_class_arguments(Wishes, as_group=True, skip={*WISHES} & {*parser.known_options()})
     parser.set_defaults({"seeds": 1, "algorithm": ["FCSG-M"]})
 
 
 def _split_folder(arguments: list[str]) -> tuple[Path, list[str]]:
-    """Return the folder, and the other arguments with the problem first."""
+    """Return the folder and the other arguments."""
     if arguments[:1] in (["--help"], ["-h"]):
-        return Path(), ["auprc", "--help"]
+        return Path(), ["--problem", "auprc", "--help"]
     if not arguments or arguments[0].startswith("-"):
         raise UsageError("the folder is missing: name it first, as in `fedcso flower init trial --problem auprc`")
-    folder, rest = Path(arguments[0]), arguments[1:]
-    for place, option in enumerate(rest):
-        name, _, value = option.partition("=")
-        if name == "--problem" and (value or rest[place + 1 :]):
-            used = 1 if value else 2
-            return folder, [value or rest[place + 1], *rest[:place], *rest[place + used :]]
-    raise UsageError(
-        "--problem is missing: name one, as in `fedcso flower init trial --problem auprc` (see: fedcso list problems)"
-    )
+    return Path(arguments[0]), arguments[1:]
+
+
+@contextmanager
+def _chosen_first(arguments: list[str]) -> Iterator[list[str]]:
+    """Yield the arguments with the problem first, and before all others the settings of the fit that --from names."""
+    problem, rest = _take("--problem", arguments)
+    fit, rest = _take("--from", rest)
+    if fit is None:
+        if problem is None:
+            raise UsageError(
+                "--problem is missing: name one, as in `fedcso flower init trial --problem auprc` "
+                "(see: fedcso list problems), or take a fit's choice with --from"
+            )
+        yield [problem, *rest]
+        return
+    chosen = read_chosen(Path(fit))
+    require("problem", problem, lambda name: name in (None, chosen.problem), f"{chosen.problem}, as {fit} has chosen")
+    own_method = any(option.partition("=")[0] == "--algorithm" for option in rest)
+    settings = {"data": ELSEWHERE} | chosen.settings | ({} if own_method else chosen.method)
+    if chosen.note:
+        print(f"note     {chosen.note}")
+    with NamedTemporaryFile("w", suffix=".yaml") as file:
+        yaml.safe_dump(settings, file)
+        file.flush()
+        yield [chosen.problem, "--config", file.name, *rest]
+
+
+def _take(option: str, arguments: list[str]) -> tuple[str | None, list[str]]:
+    """Return the value of an option, or None, and the arguments without it."""
+    for place, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
+        if name == option:
+            used = 1 if equals else 2
+            if not equals and not arguments[place + 1 :]:
+                raise UsageError(f"{option} is given without a value")
+            return value if equals else arguments[place + 1], [*arguments[:place], *arguments[place + used :]]
+    return None, arguments
 
 
 def _one_client_per_site(config: RunConfig, sites: int) -> RunConfig:

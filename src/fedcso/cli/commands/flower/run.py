@@ -1,7 +1,13 @@
 """Run a federation's app on its SuperLink and follow it; the run folder also has a table of the sites.
 
+If sites with tables rank rare positives (auprc, auroc, cross_entropy), each is asked once at the end how many positives
+and negatives have a score of the chosen model in each of many bins. These counts give calibrated probabilities and
+thresholds, what they do on test data, and a model that runs without fedcso. What thresholds should achieve is an option
+here and of `fedcso flower init`, as for `fedcso decide`.
+
 examples:
   fedcso flower run trial
+  fedcso flower run trial --precision 0.5       with a threshold for alerts of which half are right
   fedcso resume trial/runs/…        after an interruption
 """
 
@@ -16,7 +22,8 @@ from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
 from fedcso.federation.deploy.deployment import CONNECTION, Deployment
 from fedcso.federation.journal import FILE
-from fedcso.federation.options import Federation, run_config
+from fedcso.federation.options import WISHES, Federation, read_wishes, run_config
+from fedcso.reports.decisions import Wishes
 from fedcso.reports.recorded import table_in
 from fedcso.reports.terminal import FAILED, show_models
 from fedcso.runs.callbacks import Interrupted
@@ -33,9 +40,14 @@ def main(arguments: list[str]) -> int:
     """Start a new run."""
     parser = simple_parser("flower run", str(__doc__))
     parser.add_argument("folder", help="the folder of the federation")
+    parser.add_class_arguments(Wishes, as_group=False)
     deployment = Deployment.open(Path(parser.parse_args(arguments).folder))
     deployment.address()  # raises if the federation was never started
     settings = deployment.config()
+    parser.set_defaults({name: settings[name] for name in WISHES if name in settings})
+    wanted = parser.parse_args(arguments).as_dict()
+    settings |= {name: wanted[name] for name in WISHES}
+    read_wishes(settings)  # raises if they are impossible
     config = run_config(settings, deployment.package)
     data = {"sites": Federation.from_flat(settings).sites, "federation": str(deployment.folder)}
     return follow(deployment, RunFolder.create(Path(config.out), config.title, settings, data, config.sources()))
