@@ -94,7 +94,7 @@ TABLES = {
 CHOSEN, ORDINARY = "chosen by fit", "ordinary federated learning"
 COLUMNS = {
     CHOSEN: "",
-    ORDINARY: "cross-entropy",
+    ORDINARY: ORDINARY,
     "one site alone": "the same method at one site alone",
     "pooled data": "the same method on pooled data",
     "trees, one site alone": "gradient-boosted trees at one site alone",
@@ -178,6 +178,7 @@ def _fit(runner: Runner, config: TablesSettings, name: str, split: int) -> Fit:
         if column != CHOSEN:
             named = [one for one in compared.contenders if one.name.startswith(beginning)]
             by_column |= {column: named[0]} if named else {}
+    by_column.setdefault(ORDINARY, chosen)  # it was chosen itself
     labels = compared.test.labels
     return Fit(name, split, found.chosen.group.objective.title, int(labels.sum()), len(labels), by_column)
 

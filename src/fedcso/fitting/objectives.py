@@ -88,7 +88,7 @@ _MARGIN = {"margin": 1.0, "sigmoid": False}
 
 OBJECTIVES = {
     "auprc": Objective(
-        "average precision (FCSG-M)",
+        "FCSG-M on average precision",
         "auprc",
         _average_precision,
         "FCSG-M",
@@ -96,9 +96,9 @@ OBJECTIVES = {
         _MARGIN,
         outer_batch=POSITIVES,
     ),
-    "cross_entropy": Objective("cross-entropy (FedAvg)", "cross_entropy", _cross_entropy, "FedAvg", _falling),
+    "cross_entropy": Objective("FedAvg on cross-entropy", "cross_entropy", _cross_entropy, "FedAvg", _falling),
     "weighted": Objective(
-        "cross-entropy with weighted classes (FedAvg)",
+        "FedAvg on cross-entropy with weighted classes",
         "cross_entropy",
         _weighted_cross_entropy,
         "FedAvg",
@@ -106,7 +106,7 @@ OBJECTIVES = {
         {"weighted": True},
     ),
     "auprc_after_weighted": Objective(
-        "weighted cross-entropy (FedAvg), then average precision (FCSG-M)",
+        "FedAvg on cross-entropy with weighted classes, then FCSG-M on average precision",
         "auprc",
         _average_precision,
         "FCSG-M",
@@ -115,7 +115,7 @@ OBJECTIVES = {
         outer_batch=POSITIVES,
         after="weighted",
     ),
-    "auroc": Objective("area under the ROC curve (CODA+)", "auroc", _area_under_roc, "CODA+", _in_stages),
+    "auroc": Objective("CODA+ on AUROC", "auroc", _area_under_roc, "CODA+", _in_stages),
 }
 """All objectives, in the order in which they are tried."""
 

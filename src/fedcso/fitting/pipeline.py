@@ -147,8 +147,8 @@ def compare_all(found: Found, trainer: Trainer, seed: int, say: Say) -> Comparis
     candidates = [Yardstick(chosen.group.title, [rank_with(chosen)], False)]
     ordinary = next((one for one in found.ranked if one.group.key in ORDINARY), None)
     if ordinary is not None and ordinary is not chosen:
-        note = "ordinary federated learning, tuned in the same search"
-        candidates.append(Yardstick(ordinary.group.title, [rank_with(ordinary)], False, note))
+        name = f"ordinary federated learning: {ordinary.group.title}"
+        candidates.append(Yardstick(name, [rank_with(ordinary)], False, "tuned in the same search"))
     candidates += measure_yardsticks(chosen, trainer, seed, say)
     say("looking at the test data, once")
     return compare(candidates, trainer.sites, seed)

@@ -45,7 +45,7 @@ class Group:
     @property
     def title(self) -> str:
         """The name for people."""
-        return f"{self.objective.title}, {self.net}"
+        return f"{self.objective.title} ({self.net})"
 
 
 @dataclass(frozen=True)
