@@ -176,7 +176,8 @@ def _variable(x: Tree) -> Tree:
 
 def _gradient(values: torch.Tensor, point: Tree) -> Tree:
     """Return the gradient of the sum of the values; zero for leaves that they do not depend on."""
-    ones = torch.ones_like(values)
+    # A single value needs no ones. To check their shape, torch would import sympy, which takes most of a second.
+    ones = torch.ones_like(values) if values.ndim else None
     return unflatten_like(point, torch.autograd.grad(values, leaves(point), ones, materialize_grads=True))
 
 
