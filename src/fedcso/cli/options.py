@@ -121,6 +121,15 @@ def _add_options(
     parser.add_class_arguments(Plan, as_group=True)
     parser.set_defaults(plan_defaults(maker))
     add_problem_options(parser, maker, problem)
+    group = parser.add_argument_group("start")
+    group.add_argument(
+        "--init",
+        type=str,
+        metavar="MODEL",
+        help="start from this model: a run folder (its chosen model; FOLDER:METHOD if it has several methods), or a "
+        ".safetensors file with the weights of a network. It may come from another problem with the same network",
+    )
+    group.add_argument("--fresh_last_layer", action="store_true", help="with --init, start with a new last layer")
     group = parser.add_argument_group("execution")
     group.add_argument(
         "--engine", choices=list(ENGINES), default="simulation", help="what runs the clients (see: fedcso list engines)"

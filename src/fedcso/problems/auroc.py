@@ -37,6 +37,8 @@ class AUROC(Ordinary):
     positive_rate: float
     """p, the share of positives over all clients."""
 
+    weights_at = "primal.w"
+
     def __post_init__(self) -> None:
         require_fraction("positive_rate", self.positive_rate)
 

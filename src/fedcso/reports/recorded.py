@@ -1,9 +1,7 @@
 """The recorded results of a run, from which reports are made."""
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from fedcso.core.costs import Costs
@@ -11,8 +9,7 @@ from fedcso.core.errors import FedcsoError
 from fedcso.core.metric import DeclaredMetrics, Metric
 from fedcso.engines.choice import choose_by_seed, choose_exported
 from fedcso.runs.folder import RunFolder
-
-Row = dict[str, Any]
+from fedcso.runs.tables import Row, declared_in, table_in
 
 BOOKKEEPING = frozenset({"algorithm", "seed", "round", "step", "seconds", *Costs().as_dict()})
 """Columns of an evaluation that are not metrics."""
@@ -99,29 +96,3 @@ def record_of(folder: RunFolder) -> Record:
         raise FedcsoError(f"{path} is not a table of metrics")
     more = (table_in(folder.path / name) for name in ("random-iterate.csv", "clients.csv", "precision-recall.csv"))
     return Record(rows, declared_in(folder), *more)
-
-
-def declared_in(folder: RunFolder) -> DeclaredMetrics:
-    """Return the metrics that a run has declared; nothing is known of those of earlier versions, which declared none.
-
-    Such a folder is still shown, without titles and without a chosen model: earlier versions chose it on test data.
-    """
-    path = folder.path / "metrics.json"
-    return DeclaredMetrics.from_json(path.read_text()) if path.is_file() else DeclaredMetrics()
-
-
-def table_in(path: Path) -> list[Row]:
-    """Return the rows of a CSV file, or none if it does not exist."""
-    if not path.is_file():
-        return []
-    with path.open(newline="") as file:
-        return [{key: _number(value) for key, value in row.items()} for row in csv.DictReader(file)]
-
-
-def _number(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

@@ -12,8 +12,9 @@ from fedcso.core.judge import ByClient
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.core.tree import Tree
-from fedcso.reports.recorded import Record, Row, has
+from fedcso.reports.recorded import Record, has
 from fedcso.runs.study import Results
+from fedcso.runs.tables import Row
 
 COSTS = {
     "rounds": ("round",),

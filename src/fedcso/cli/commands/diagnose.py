@@ -22,7 +22,7 @@ from fedcso.cli.options import add_problem_options
 from fedcso.cli.parser import Parser, simple_parser
 from fedcso.core.errors import FedcsoError, InvalidValue, require_positive
 from fedcso.core.plan import Plan
-from fedcso.core.problem import Problem, starting_point
+from fedcso.core.problem import Problem
 from fedcso.core.streams import START, stream
 from fedcso.core.task import Task, plan_defaults
 from fedcso.core.tree import Tree, named_leaves, unflatten_like
@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
         task, plan, models = _from_run(open_run(where))
     else:
         options, task, plan = _from_problem(parser, where, arguments[1:])
-        models = iter([("x_0", starting_point(task.problem, stream(options.seed, START, 0)))])
+        models = iter([("x_0", task.starting_point(stream(options.seed, START, 0)))])
     if options.target is not None:
         require_positive("target", options.target)
     clients = [data for data in task.clients if task.problem.trains(data)]

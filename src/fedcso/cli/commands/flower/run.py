@@ -17,11 +17,12 @@ from fedcso.core.errors import FedcsoError
 from fedcso.federation.deploy.deployment import CONNECTION, Deployment
 from fedcso.federation.journal import FILE
 from fedcso.federation.options import Federation, run_config
-from fedcso.reports.recorded import table_in
 from fedcso.reports.terminal import FAILED, show_models
 from fedcso.runs.callbacks import Interrupted
 from fedcso.runs.folder import RunFolder
+from fedcso.runs.initial_model import FILE as FILE_OF_INIT
 from fedcso.runs.progress import Display, display
+from fedcso.runs.tables import table_in
 
 LOOK_SECONDS = 0.5
 START_SECONDS = 300.0
@@ -38,7 +39,9 @@ def main(arguments: list[str]) -> int:
     settings = deployment.config()
     config = run_config(settings, deployment.package)
     data = {"sites": Federation.from_flat(settings).sites, "federation": str(deployment.folder)}
-    return follow(deployment, RunFolder.create(Path(config.out), config.title, settings, data, config.sources()))
+    files = {FILE_OF_INIT: (deployment.package / config.init).read_bytes()} if config.init else {}
+    folder = RunFolder.create(Path(config.out), config.title, settings, data, config.sources(), files)
+    return follow(deployment, folder)
 
 
 def resume(folder: RunFolder) -> int:
