@@ -54,6 +54,7 @@ class Job:
             self.start()  # raises if the given weights do not fit
         work = Work(self.algorithm, self.problem, self.plan, self.seed, self.estimator, self.codec, self.device)
         object.__setattr__(self, "work", work)
+        object.__setattr__(self, "algorithm", work.algorithm)
 
     @property
     def problem(self) -> Problem:

@@ -54,7 +54,8 @@ class Stacked(Rounds):
 
     def __init__(self, algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int]):
         self.jobs = [replace(job, algorithm=a, seed=seed) for a in algorithms for seed in seeds]
-        self.job, self.seeds = replace(job, algorithm=grid(algorithms)), list(seeds)
+        settings = [one.algorithm for one in self.jobs[:: len(seeds)]]
+        self.job, self.seeds = replace(job, algorithm=grid(settings)), list(seeds)
         self.algorithm, self.codec = self.job.algorithm, job.codec
         self.shape = len(algorithms), len(seeds)
         first_setting = self.jobs[: len(seeds)]

@@ -4,7 +4,7 @@ examples:
   fedcso run invariant_logistic
   fedcso run invariant_logistic --algorithm FCSG FCSG-M --noise 2 --inner-batch 100 --seeds 5
   fedcso run invariant_logistic --algorithm 'FCSG-M(momentum=0.5)' 'FCSG-M(momentum=0.1)' --rounds 50
-  fedcso run nested_quadratic --algorithm SCAFFOLD --learning-rate 'cosine(0.1, 5000)'
+  fedcso run nested_quadratic --algorithm SCAFFOLD --learning-rate 'cosine(0.1)'
   fedcso run examples/own_problem.py:task --rounds 20     your own problem: path.py:name or module:name
   fedcso run --config runs/…/config.yaml --seeds 10       repeat an earlier run with changes
   fedcso run invariant_logistic --print-config            print the complete configuration
