@@ -38,6 +38,10 @@ class Plan:
     """Double m, up to this, whenever a diagnosis finds a bias above half of ‖∇F‖; never if not given."""
     clip: float = 0.0
     """Clip every client's gradient to this norm at every step; 0 for no clipping."""
+    weight_decay: float = 0.0
+    """λ, adds r(x) = λ/2 ‖x‖² of a network's weights (or of all x) to the objective; its gradient λx is not clipped."""
+    patience: int = 0
+    """Stop a run after this many evaluations in a row without a better value on validation data; 0 for never."""
     on_nonfinite: Literal["stop", "drop"] = "stop"
     """Stop the run if a client's loss, gradient or update is not finite, or drop the client from the round."""
 
@@ -58,6 +62,8 @@ class Plan:
             require_count("inner_batch_most", self.inner_batch_most, least=self.inner_batch)
             require("diagnose_every", self.diagnose_every, bool, "at least 1 if inner_batch_most is given")
         require("clip", self.clip, lambda norm: is_number(norm) and norm >= 0, "a norm, or 0 for no clipping")
+        require_nonnegative("weight_decay", self.weight_decay)
+        require_count("patience", self.patience, least=0)
         require_choice("weights", self.weights, ("uniform", "size"))
         require_choice("on_nonfinite", self.on_nonfinite, ("stop", "drop"))
 

@@ -74,6 +74,11 @@ class Task:
         x = x if self.start is None else self.start.put_into(x, self.problem.weights_at)
         return x if self.problem.project is None else self.problem.project(x)
 
+    @property
+    def validates(self) -> bool:
+        """True if validation data decide which model is chosen."""
+        return self.validation is not None and self.judge.select is not None
+
     def for_tuning(self) -> "Task":
         """Return the task without its test data: settings are chosen by validation data only."""
         return replace(self, test=None)

@@ -50,6 +50,8 @@ class Job:
         if self.plan.epsilon and self.problem.exact is None:
             name = type(self.problem).__name__
             raise InvalidValue("epsilon", self.plan.epsilon, f"0: ∇F of {name} is not known exactly")
+        if self.plan.patience and not self.task.validates:
+            raise InvalidValue("patience", self.plan.patience, "0: there are no validation data to stop by")
         if self.task.start is not None:
             self.start()  # raises if the given weights do not fit
         work = Work(self.algorithm, self.problem, self.plan, self.seed, self.estimator, self.codec, self.device)

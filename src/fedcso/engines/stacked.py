@@ -249,7 +249,8 @@ class Recorder:
     """
 
     def __init__(self, job: Job, settings: int):
-        self.oracle = Cohort(job.problem, settings, job.estimator, self.keep, job.plan.clip)
+        plan = job.plan
+        self.oracle = Cohort(job.problem, settings, job.estimator, self.keep, plan.clip, plan.weight_decay)
         self.losses: list[torch.Tensor] = []
         self.probes: list[torch.Tensor] = self.losses if job.problem.project is None else []
 

@@ -7,7 +7,9 @@ from typing import Any
 from fedcso.core.costs import Costs
 from fedcso.core.errors import FedcsoError
 from fedcso.core.metric import DeclaredMetrics, Metric
+from fedcso.core.plan import Plan
 from fedcso.engines.choice import choose_by_seed, choose_exported
+from fedcso.engines.stopping import is_exhausted, is_small_enough
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.tables import Row, declared_in, table_in
 
@@ -29,6 +31,8 @@ class Record:
     """One row per run and client (clients.csv)."""
     ranked: Sequence[Row] = ()
     """The points of precision-recall curves (precision-recall.csv)."""
+    stopped: frozenset[tuple[str, Any]] = frozenset()
+    """The runs (method, seed) that a rule of the plan, ε or patience, ended before the last round."""
 
     def metrics(self) -> list[Metric]:
         """Return the metrics in display order."""
@@ -95,4 +99,19 @@ def record_of(folder: RunFolder) -> Record:
     if not rows or not {"algorithm", "seed", "round"} <= rows[0].keys():
         raise FedcsoError(f"{path} is not a table of metrics")
     more = (table_in(folder.path / name) for name in ("random-iterate.csv", "clients.csv", "precision-recall.csv"))
-    return Record(rows, declared_in(folder), *more)
+    declared = declared_in(folder)
+    return Record(rows, declared, *more, _stopped(folder, rows, declared))
+
+
+def _stopped(folder: RunFolder, rows: Sequence[Row], declared: DeclaredMetrics) -> frozenset[tuple[str, Any]]:
+    rules = {name: folder.config()[name] for name in ("epsilon", "patience") if name in folder.config()}
+    plan = Plan(**rules)
+    runs: dict[tuple[str, Any], list[Row]] = {}
+    for row in rows:
+        runs.setdefault((row["algorithm"], row["seed"]), []).append(row)
+    deciding = declared[declared.deciding] if declared.deciding else None
+    return frozenset(
+        run
+        for run, own in runs.items()
+        if is_small_enough(plan, own) or (deciding is not None and is_exhausted(plan, own, deciding))
+    )
