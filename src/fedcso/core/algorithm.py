@@ -87,6 +87,10 @@ class Algorithm(ABC):
         """Return the number of outer samples of step t: B at t = 0, then b."""
         return plan.initial if t == 0 else plan.outer_batch
 
+    def remark(self, problem: Problem) -> str:
+        """Return what users should know of the method on this problem, or an empty string."""
+        return ""
+
     def check(self, plan: Plan, problem: Problem, clients: Sequence[Any]) -> None:  # noqa: B027 - optional
         """Raise `FedcsoError` if the method does not apply to this plan, problem or data."""
 

@@ -1,9 +1,9 @@
 """A task: a problem, the clients' data, and how models are judged."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -14,8 +14,6 @@ from fedcso.core.initial_weights import InitialWeights
 from fedcso.core.judge import Judge
 from fedcso.core.problem import Problem
 from fedcso.core.tree import Tree
-
-Maker = TypeVar("Maker", bound=Callable[..., "Task"])
 
 
 @runtime_checkable
@@ -49,6 +47,10 @@ class Task:
     """Remarks about the data that users should see."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Files to export with a model, by name."""
+    weights: Literal["uniform", "size"] = "uniform"
+    """The weights of clients in averages, unless a plan says otherwise."""
+    stands_for: int = 1
+    """The number of clients whose data each client has; it draws as many samples as they would together."""
     start: InitialWeights | None = None
     """Weights to start from instead of the problem's own x_0, see `starting_from`."""
 
@@ -127,18 +129,3 @@ def _update(digest: Any, value: Any) -> None:
         _update(digest, vars(value))
     else:
         digest.update(repr(value).encode())
-
-
-def with_plan(**defaults: Any) -> Callable[[Maker], Maker]:
-    """Decorate a task function with the defaults of the plan for its problem, which the command line uses."""
-
-    def mark(maker: Maker) -> Maker:
-        vars(maker)["plan_defaults"] = defaults
-        return maker
-
-    return mark
-
-
-def plan_defaults(maker: Callable[..., Task]) -> dict[str, Any]:
-    """Return the defaults of the plan that a task function was decorated with."""
-    return dict(getattr(maker, "plan_defaults", {}))

@@ -157,6 +157,7 @@ def _task(config: RunConfig, connection: Connection, folder: RunFolder) -> Task:
         names=roster.names,
         notes=notes,
         files=task.files,
+        weights=task.weights,
         start=task.start,
     )
 

@@ -98,9 +98,11 @@ def record_of(folder: RunFolder) -> Record:
     rows = table_in(path)
     if not rows or not {"algorithm", "seed", "round"} <= rows[0].keys():
         raise FedcsoError(f"{path} is not a table of metrics")
-    more = (table_in(folder.path / name) for name in ("random-iterate.csv", "clients.csv", "precision-recall.csv"))
+    random, clients, ranked = (
+        table_in(folder.path / name) for name in ("random-iterate.csv", "clients.csv", "precision-recall.csv")
+    )
     declared = declared_in(folder)
-    return Record(rows, declared, *more, _stopped(folder, rows, declared))
+    return Record(rows, declared, random, clients, ranked, _stopped(folder, rows, declared))
 
 
 def _stopped(folder: RunFolder, rows: Sequence[Row], declared: DeclaredMetrics) -> frozenset[tuple[str, Any]]:

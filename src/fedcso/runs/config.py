@@ -14,6 +14,7 @@ from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName, require
 from fedcso.core.plan import Plan
+from fedcso.core.recommended import recommended
 from fedcso.core.task import Task
 from fedcso.engines import ENGINES
 from fedcso.engines.job import Job
@@ -91,7 +92,8 @@ class RunConfig:
             raise FedcsoError(
                 "problem is missing: name one, as in `problem: invariant_logistic` (see fedcso list problems)"
             )
-        methods = parse_methods(as_list(given.get("algorithm", list(MAIN))), root)
+        usual = recommended(task_maker(str(given["problem"]), root)).methods or MAIN
+        methods = parse_methods(as_list(given.get("algorithm", list(usual))), root)
         of_problem = option_names(str(given["problem"]), root)
         of_methods = {*owners(methods), SEND_U} - of_problem - _RESERVED
         return cls(
@@ -155,9 +157,17 @@ class RunConfig:
         own_options = {name: user_code.join_root(value, self.root) for name, value in self._own_options().items()}
         options = {**self.problem_options, **own_options}
         task = make_task(task_maker(self.problem, self.root), options, self.problem)
+        task = replace(task, notes=[*task.notes, *self._remarks(task)])
         if self.init is None:
             return task
         return task.starting_from(initial_model.read_initial(self.init, self.root, self.fresh_last_layer))
+
+    def _remarks(self, task: Task) -> list[str]:
+        """Return what users should know of the methods and the plan on this task."""
+        remarks = [algorithm.remark(task.problem) for algorithm, _ in self.built().values()]
+        if self.plan.weights is None and task.weights == "size" and len(task.clients) > 1:
+            remarks.append("sites count by the number of their training rows; for equal weights: --weights uniform")
+        return [remark for remark in dict.fromkeys(remarks) if remark]
 
     def _own_options(self) -> dict[str, str]:
         given = {name: str(self.problem_options[name]) for name in OWN_OPTIONS if name in self.problem_options}

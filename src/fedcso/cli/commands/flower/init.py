@@ -27,9 +27,11 @@ USAGE = "fedcso flower init FOLDER --problem {problem}"
 def main(arguments: list[str]) -> int:
     """Check all settings, then write the app."""
     folder, rest = _split_folder(arguments)
-    settings = read_options("flower", str(__doc__), rest, _add_options, USAGE)
+    settings = read_options("flower", str(__doc__), rest, _add_options, USAGE, methods=["FCSG-M"])
     config, federation = run_config(settings), Federation.from_flat(settings)
     config.require_available()
+    if federation.dp_noise and config.plan.weights is None:  # noise needs equal weights
+        config = replace(config, plan=replace(config.plan, weights="uniform"))
     federation.check(config.plan)
     for algorithm, _ in config.built().values():
         require_compatible(algorithm, ESTIMATORS[config.estimator], config.plan)
@@ -43,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
 def _add_options(parser: Parser) -> None:
     parser.add_class_arguments(Federation, as_group=True)
-    parser.set_defaults({"seeds": 1, "algorithm": ["FCSG-M"]})
+    parser.set_defaults({"seeds": 1})
 
 
 def _split_folder(arguments: list[str]) -> tuple[Path, list[str]]:
