@@ -9,7 +9,7 @@ machine the search is cut off by its limit instead, and says so.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -42,6 +42,8 @@ class Budget:
     """The number of seeds in each rung."""
     finer: bool
     """True to try learning rates around the best one."""
+    decays: tuple[float, ...]
+    """The weight decays that are tried in the second rung."""
     seconds: float
     """The limit of the search, in seconds of computing."""
 
@@ -50,12 +52,12 @@ class Budget:
         groups = len(OBJECTIVES) * nets
         around = (3, 2) if self.finer else (1, 1)
         first = groups * len(self.rates) * self.seeds[0] / 4
-        second = (groups / 3 + 1) * around[0] * self.seeds[1] / 2
+        second = (groups / 3 + 1) * around[0] * len(self.decays) * self.seeds[1] / 2
         return first + second + 3 * around[1] * self.seeds[2]
 
 
-THOROUGH = Budget(MOST_STEPS, RATES, (1, 2, 3), True, 0.0)
-LEAN = Budget(MOST_STEPS, (0.3, 1.0), (1, 1, 1), False, 0.0)
+THOROUGH = Budget(MOST_STEPS, RATES, (1, 2, 3), True, (0.0, 1e-3), 0.0)
+LEAN = Budget(MOST_STEPS, (0.3, 1.0), (1, 1, 1), False, (0.0, 1e-3), 0.0)
 
 
 def plan_search(minutes: float, sites: Sites, nets: Sequence[str]) -> Budget:
@@ -67,7 +69,7 @@ def plan_search(minutes: float, sites: Sites, nets: Sequence[str]) -> Budget:
         steps = int(limit / cost / size.run_steps(len(nets)))
         if steps >= MOST_STEPS // 2:
             break
-    return Budget(min(max(steps, LEAST_STEPS), MOST_STEPS), size.rates, size.seeds, size.finer, limit)
+    return replace(size, steps=min(max(steps, LEAST_STEPS), MOST_STEPS), seconds=limit)
 
 
 def seconds_per_step(sites: Sites, net: str) -> float:

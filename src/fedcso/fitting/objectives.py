@@ -55,7 +55,7 @@ class Objective:
 
 
 def _average_precision(scores: Scores, sites: Sites) -> tuple[Problem, Judge]:
-    return AUPRC(scores, margin=1.0, sigmoid=False), ranking_judge(scores)
+    return AUPRC(scores), ranking_judge(scores)
 
 
 def _cross_entropy(scores: Scores, sites: Sites) -> tuple[Problem, Judge]:
@@ -73,18 +73,16 @@ def _area_under_roc(scores: Scores, sites: Sites) -> tuple[Problem, Judge]:
 
 
 def _falling(rate: float, steps: int) -> dict[str, Any]:
-    return {"learning_rate": Cosine(rate, steps)}
+    return {"learning_rate": Cosine(rate)}
 
 
 def _falling_with_momentum(rate: float, steps: int) -> dict[str, Any]:
-    return {"learning_rate": Cosine(rate, steps), "momentum": 0.3}
+    return {"learning_rate": Cosine(rate), "momentum": 0.3}
 
 
 def _in_stages(rate: float, steps: int) -> dict[str, Any]:
     return {"learning_rate": rate, "stage_steps": max(1, steps // 2)}
 
-
-_MARGIN = {"margin": 1.0, "sigmoid": False}
 
 OBJECTIVES = {
     "auprc": Objective(
@@ -93,7 +91,6 @@ OBJECTIVES = {
         _average_precision,
         "FCSG-M",
         _falling_with_momentum,
-        _MARGIN,
         outer_batch=POSITIVES,
     ),
     "cross_entropy": Objective("FedAvg on cross-entropy", "cross_entropy", _cross_entropy, "FedAvg", _falling),
@@ -111,7 +108,6 @@ OBJECTIVES = {
         _average_precision,
         "FCSG-M",
         _falling_with_momentum,
-        _MARGIN,
         outer_batch=POSITIVES,
         after="weighted",
     ),

@@ -23,7 +23,7 @@ from fedcso.fitting.objectives import ORDINARY
 from fedcso.fitting.page import write_page
 from fedcso.fitting.result import Decision, Part, Sent, SiteData
 from fedcso.fitting.search import Search
-from fedcso.fitting.train import Trainer, Tried, full_task, run_settings
+from fedcso.fitting.train import Trainer, Tried, make_task, run_settings
 from fedcso.fitting.yardsticks import Yardstick, measure_yardsticks, rank_with
 from fedcso.reports import tables
 from fedcso.reports.decisions import Held, column_importance, decide
@@ -111,6 +111,7 @@ def trial_rows(found: Found) -> list[dict[str, Any]]:
             "network": one.group.net,
             "learning rate": one.rate,
             "learning rate of the first objective": one.group.first_rate or "",
+            "weight decay": one.group.weight_decay,
             "steps": one.total_steps,
             "seeds": len(one.traces),
             "validation average precision": one.value,
@@ -121,7 +122,7 @@ def trial_rows(found: Found) -> list[dict[str, Any]]:
 
 
 def _digest(config: FitConfig, sites: Sites) -> str:
-    return full_task("cross_entropy", config.nets(sites)[0], sites).digest()
+    return make_task("cross_entropy", config.nets(sites)[0], sites).digest()
 
 
 def _for_real_sites(found: Found) -> str:
@@ -184,6 +185,7 @@ def _settings(chosen: Tried) -> dict[str, Any]:
         "parameters": numel(chosen.model),
         "learning rate": chosen.rate,
         **first,
+        "weight decay": chosen.group.weight_decay,
         "steps": chosen.total_steps,
         "seed": chosen.seed,
     }
