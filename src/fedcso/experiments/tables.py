@@ -265,4 +265,4 @@ def _describe(config: TablesSettings) -> FixedSections:
     )
 
 
-TABLES_EXPERIMENT = Experiment("fit on real tables, beside yardsticks.", settings, execute)
+TABLES_EXPERIMENT = Experiment("fedcso fit on real public tables, compared with the alternatives.", settings, execute)
