@@ -27,6 +27,9 @@ REPORTED = ("outer_samples", "inner_samples", "gradients")
 AT_MOST = 8
 """The largest count as a multiple of Σ_t b·m: multilevel estimators draw more, and some methods use a batch twice."""
 
+LONGEST_REASON = 200
+"""More characters of what a site says are not shown."""
+
 
 @dataclass(frozen=True)
 class Expected:
@@ -53,7 +56,7 @@ def content_of(arrival: Response) -> tuple[dict[str, Any], Tree]:
         raise FedcsoError(arrival.reason)
     said, tree = unpack(arrival.content)
     if "refused" in said:
-        raise FedcsoError(str(said["refused"]))
+        raise FedcsoError(" ".join(str(said["refused"]).split())[:LONGEST_REASON])
     return said, tree
 
 

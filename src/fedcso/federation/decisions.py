@@ -4,7 +4,6 @@ Counts tell the rows but for the place of a score within its bin, so all that is
 computed here from rows with the scores of their bins' centres.
 """
 
-import logging
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,11 +19,15 @@ from fedcso.reports.decisions import Held, Wishes, decide, save_decisions
 from fedcso.reports.tables import as_markdown
 from fedcso.runs.folder import RunFolder
 
-log = logging.getLogger("fedcso")
-
 
 def write_decisions(
-    folder: RunFolder, task: Task, method: str, x: Tree, answers: Sequence[SiteCounts], wishes: Wishes
+    folder: RunFolder,
+    task: Task,
+    method: str,
+    x: Tree,
+    answers: Sequence[SiteCounts],
+    wishes: Wishes,
+    notes: Sequence[str] = (),
 ) -> None:
     """Write decisions.md, decisions.json, figures and the self-contained model to a run folder.
 
@@ -35,22 +38,31 @@ def write_decisions(
         x: the chosen model
         answers: what the sites sent
         wishes: what thresholds should achieve
+        notes: more that readers should know
     """
     validation, test = (as_rows(answers, part) for part in PARTS)
     decisions = decide(
         method, validation, test, wishes, bootstrap({method: test.scores}, test.labels, test.sites, resamples=1000)
     )
-    save_decisions(folder, decisions, more=["What the sites sent for this:\n", as_markdown(sent_rows(answers))])
-    written = task.files.get("preparation.json")
+    sent = ["What the sites sent for this:\n", as_markdown(sent_rows(answers))]
+    save_decisions(folder, decisions, more=[*sent, *(f"{note}\n" for note in notes)])
     if task.judge.network is None:
         return
+    written = task.files.get("preparation.json")
+    settings = folder.config()
     write_model(
         folder.path,
         task.judge.network(x, task.test),
         decisions.calibration,
         Preparation.from_json(written) if written else None,
         [one.threshold for one in decisions.thresholds],
-        {"method": method, "trained at": f"{len(answers)} sites, whose rows stayed there"},
+        {
+            "objective": settings["problem"],
+            "method": method,
+            "label": settings.get("label", ""),
+            "trained at": f"{len(answers)} sites, whose rows stayed there",
+            "calibrated on": f"{len(validation.labels)} rows, {validation.labels.sum()} of them positive",
+        },
     )
 
 
@@ -83,5 +95,6 @@ def sent_rows(answers: Sequence[SiteCounts]) -> list[dict[str, str]]:
             found = answer.rows(part)
             row[f"{part} rows"] = f"{found[0]} ({found[1]} positive)" if found else "not counted"
         too_few = not answer.why_not and any(part not in answer.counts for part in PARTS)
-        rows.append(row | {"bytes": str(answer.bytes_up), "remark": "too few rows" if too_few else answer.why_not})
+        remark = "too few rows" if too_few else answer.why_not.replace("|", "/")  # it may be the site's own words
+        rows.append(row | {"bytes": str(answer.bytes_up), "remark": remark})
     return rows

@@ -43,6 +43,8 @@ from fedcso.runs.tracking import Silent
 SITES = "sites.json"
 """The file with the sites' descriptions and agreement at the start of the run."""
 
+WITHOUT_NOISE = "These counts have no noise: ε in privacy.json covers training, but neither calibration nor thresholds."
+
 
 def server_app(app: Path) -> ServerApp:
     """Return the ServerApp of the app in the folder `app`."""
@@ -173,7 +175,8 @@ def _decide(folder: RunFolder, connection: Connection, task: Task, config: RunCo
         best = record_of(folder).chosen()
         method, x = best["algorithm"], found[best["algorithm"]][0][config.seeds.index(best["seed"])].best
         answers = connection.count(connection.roster.order, x)
-        write_decisions(folder, task, method, x, answers, read_wishes(folder.config()))
+        notes = [WITHOUT_NOISE] if connection.federation.dp_noise else []
+        write_decisions(folder, task, method, x, answers, read_wishes(folder.config()), notes)
     except FedcsoError as reason:
         logging.getLogger("fedcso").warning("no calibration and no thresholds: %s", reason)
 

@@ -15,6 +15,7 @@ from dataclasses import fields
 from fedcso.cli.folders import open_run
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
+from fedcso.datasets.tables.agree import ELSEWHERE
 from fedcso.reports.decisions import Wishes, write_decisions
 from fedcso.reports.recorded import record_of
 from fedcso.runs.config import RunConfig
@@ -33,6 +34,11 @@ def main(arguments: list[str]) -> int:
     folder = open_run(options.folder)
     if folder.status != "done":
         raise FedcsoError(f"{folder.path} is not finished ({folder.status}): continue it with fedcso resume")
+    if folder.config().get("data") == ELSEWHERE:
+        raise FedcsoError(
+            f"{folder.path} is a run over real sites, whose rows are not here: its thresholds are in decisions.md; for "
+            "others, start a run with other options (fedcso flower run --help)"
+        )
     config = RunConfig.of(folder)
     task = same_data(folder, config.task())
     best = record_of(folder).chosen()
