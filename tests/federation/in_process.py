@@ -2,19 +2,21 @@
 
 import shutil
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 
 from fedcso.core.task import Task
 from fedcso.engines import run
-from fedcso.federation import client, rounds
-from fedcso.federation.exchange import Response
+from fedcso.federation import client, roster, rounds
+from fedcso.federation.exchange import NO_ANSWER, Response
 from fedcso.federation.options import Federation
 from fedcso.federation.remote_problem import RemoteProblem, SiteInfo
-from fedcso.federation.request import Order
+from fedcso.federation.request import COUNTS, Order
 from fedcso.federation.rounds import Connection
-from fedcso.federation.server import over_sites
+from fedcso.federation.server import coordinate, over_sites
 from fedcso.federation.wire import pack, size, unpack
 from fedcso.runs.config import RunConfig
+from fedcso.runs.folder import RunFolder
 
 
 @dataclass
@@ -42,10 +44,10 @@ class Sites:
         federation = Federation(sites=",".join(self.names), min_sites=1, **self.options)
         about = [SiteInfo(self.task.problem.size(data)) for data in self.task.clients]
         nodes = {n: n for n in range(len(self.names)) if n not in self.absent}
-        roster = SimpleNamespace(nodes=nodes, names=self.names, about=about, wait=lambda *a: None)
+        known = SimpleNamespace(nodes=nodes, names=self.names, about=about, wait=lambda *a: None)
         journal = SimpleNamespace(record=self.rows.extend)
         order = Order(self.config, self.names, run="run", algorithm=self.name)
-        engine = over_sites(Connection(None, federation, roster, journal), order)
+        engine = over_sites(Connection(None, federation, known, journal), order)
         task = Task(RemoteProblem(self.task.problem), about)
         return run(self.algorithm, task, self.plan, seed, engine=engine, codec=self.codec, **options)
 
@@ -67,4 +69,52 @@ class Sites:
         if how := self.tampered.get((node, order.round)):
             words, tree = unpack(reply)
             reply = pack(*how(words, tree))
+        return Response(reply, "", 1.0, size(content), size(reply))
+
+
+HANDLERS = {"query": client.describe, "train": client.train, "evaluate": client.evaluate, COUNTS: client.count}
+"""What a site does with a message, by its kind."""
+
+
+@dataclass
+class TableSites:
+    """Sites with tables of their own, by name; some may tamper with their counts, or never send any."""
+
+    folder: Path
+    tables: dict
+    tampered: dict = field(default_factory=dict)
+    silent: set = field(default_factory=set)
+    asked: list = field(default_factory=list)
+    """Which sites were sent which kinds of messages."""
+
+    def __post_init__(self):
+        self.names = list(self.tables)
+        for name, frame in self.tables.items():
+            frame.to_csv(self.folder / f"{name}.csv", index=False)
+
+    def own(self, name):
+        """The site as it is configured."""
+        return {"site": name, "folder": str(self.folder / name), "data": str(self.folder / f"{name}.csv")}
+
+    def run(self, monkeypatch, **settings):
+        """A run as the coordinator's app carries it out; returns its folder."""
+        for module in (rounds, roster):
+            monkeypatch.setattr(module, "exchange", self.exchange)
+        grid = SimpleNamespace(get_node_ids=lambda: range(len(self.names)))
+        options = Federation(sites=",".join(self.names)).flat() | {"seeds": 1, "data": "sites", "agreement": ""}
+        given = {"command": "flower", "out": str(self.folder), "data_seed": 0} | options | settings
+        folder = RunFolder.create(self.folder / "runs", "flower", given, {"sites": self.names})
+        coordinate(grid, folder, self.folder)
+        return folder
+
+    def exchange(self, grid, kind, contents, seconds):
+        return {node: self.answered(kind, self.names[node], content) for node, content in contents.items()}
+
+    def answered(self, kind, name, content):
+        self.asked.append((name, kind))
+        if kind == COUNTS and name in self.silent:
+            return Response(None, NO_ANSWER, 1.0, size(content), 0)
+        reply = client.respond(HANDLERS[kind], content, self.own(name), self.folder)
+        if kind == COUNTS and name in self.tampered:
+            reply = self.tampered[name](*unpack(reply))
         return Response(reply, "", 1.0, size(content), size(reply))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedcso.core.costs import Costs
-from fedcso.core.errors import is_number
+from fedcso.core.errors import FedcsoError, is_number
 from fedcso.core.tree import Tree, is_finite, named_leaves, nbytes
 from fedcso.engines.client import Reply
 from fedcso.engines.server import Opened
@@ -26,6 +26,9 @@ REPORTED = ("outer_samples", "inner_samples", "gradients")
 
 AT_MOST = 8
 """The largest count as a multiple of Σ_t b·m: multilevel estimators draw more, and some methods use a batch twice."""
+
+LONGEST_REASON = 200
+"""More characters of what a site says are not shown."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,16 @@ class Expected:
         """The largest count that the plan allows."""
         steps, plan, algorithm = self.opened.round.steps, self.opened.job.plan, self.opened.job.algorithm
         return AT_MOST * plan.inner_batch * sum(algorithm.outer_batch(t, plan) for t in steps)
+
+
+def content_of(arrival: Response) -> tuple[dict[str, Any], Tree]:
+    """Return the JSON values and the tree of an answer; raise with the reason if there is none or the site refused."""
+    if arrival.content is None:
+        raise FedcsoError(arrival.reason)
+    said, tree = unpack(arrival.content)
+    if "refused" in said:
+        raise FedcsoError(" ".join(str(said["refused"]).split())[:LONGEST_REASON])
+    return said, tree
 
 
 def accepted(

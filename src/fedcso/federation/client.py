@@ -1,4 +1,4 @@
-"""The site's part: answer requests. What leaves a site is `shared`, a few counts and metrics; never rows.
+"""The site's part: answer requests. What leaves a site is `shared`, counts and metrics; never rows.
 
 Errors are told to the site's own log in full, and to the coordinator only by their kind: their words may hold data.
 """
@@ -18,12 +18,13 @@ from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from fedcso.core.codec import MissingMemory
-from fedcso.core.errors import NonFinite, UnknownName
+from fedcso.core.errors import FedcsoError, NonFinite, UnknownName
 from fedcso.core.tree import Tree, to_device
 from fedcso.engines.client import Client, local_round
 from fedcso.federation.acceptance import REPORTED
+from fedcso.federation.counting import count_parts
 from fedcso.federation.memory import Memory
-from fedcso.federation.request import Order
+from fedcso.federation.request import COUNTS, Order
 from fedcso.federation.site import COLUMNS, Site
 from fedcso.federation.wire import pack, unpack
 
@@ -39,6 +40,7 @@ def client_app(app: Path) -> ClientApp:
     flower.query()(_answering(describe, app))
     flower.train()(_answering(train, app))
     flower.evaluate()(_answering(evaluate, app))
+    flower.evaluate(COUNTS.partition(".")[2])(_answering(count, app))
     return flower
 
 
@@ -99,6 +101,15 @@ def evaluate(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
     with torch.no_grad():
         tested, validated = (holding.judge.measure(x, data) for data in (holding.test, holding.validation))
     return {"metrics": _numbers(tested), "validation": _numbers(validated)}, ()
+
+
+def count(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
+    """Count this site's validation and test rows by the model's scores; parts with too few rows are not counted."""
+    holding = site.holding(order, app)
+    if holding.judge.rank is None:
+        raise FedcsoError("the problem does not rank rows, so there are no scores to count")
+    x = to_device(tree["x"], site.device)
+    return count_parts(holding.judge, x, {"validation": holding.validation, "test": holding.test}, site.fewest_rows)
 
 
 def _numbers(metrics: dict[str, Any]) -> dict[str, float | None]:

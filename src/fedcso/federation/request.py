@@ -5,6 +5,9 @@ from typing import Any
 
 from fedcso.federation.wire import Unreadable
 
+COUNTS = "evaluate.counts"
+"""The kind of message that asks for counts of scores: Flower sends it to the function `counts` for `evaluate`."""
+
 
 @dataclass(frozen=True)
 class Order:

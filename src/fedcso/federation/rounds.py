@@ -15,14 +15,15 @@ from fedcso.core.tree import Tree
 from fedcso.engines.job import Job
 from fedcso.engines.loop import Rounds
 from fedcso.engines.server import Report, begin, gather, open_round, restore_server
-from fedcso.federation.acceptance import Expected, accepted
+from fedcso.federation.acceptance import Expected, accepted, content_of
+from fedcso.federation.counting import SiteCounts, read_counts
 from fedcso.federation.exchange import Response, exchange
 from fedcso.federation.journal import ANSWERED, Journal
 from fedcso.federation.options import Federation
 from fedcso.federation.remote_problem import Answer
-from fedcso.federation.request import Order
+from fedcso.federation.request import COUNTS, Order
 from fedcso.federation.roster import Roster
-from fedcso.federation.wire import Unreadable, pack, unpack
+from fedcso.federation.wire import Unreadable, pack
 from fedcso.runs.callbacks import Interrupted
 
 log = logging.getLogger("fedcso")
@@ -42,18 +43,35 @@ class Connection:
 
     def measure(self, order: Order, x: Tree) -> list[Answer]:
         """Return the metrics of a model from all connected sites that have held-out data and answer."""
+        found = []
+        for client, arrival in self._ask("evaluate", order, x).items():
+            try:
+                found.append(_measured(arrival))
+            except FedcsoError as reason:
+                log.warning("site %s did not measure: %s", self.roster.names[client], reason)
+        return found
+
+    def count(self, order: Order, x: Tree) -> list[SiteCounts]:
+        """Return what each site answers when asked for the scores of a model, counted in bins."""
+        arrivals, found = self._ask(COUNTS, order, x), []
+        for client, site in enumerate(self.roster.names):
+            arrival = arrivals.get(client, Response(None, "not connected", 0.0, 0, 0))
+            try:
+                counts = read_counts(*content_of(arrival), self.roster.about[client].size)
+                found.append(SiteCounts(site, counts, arrival.bytes_up))
+            except FedcsoError as reason:
+                log.warning("the scores of site %s are not counted: %s", site, reason)
+                found.append(SiteCounts(site, {}, arrival.bytes_up, str(reason)))
+        return found
+
+    def _ask(self, kind: str, order: Order, x: Tree) -> dict[int, Response]:
+        """Send a model to all connected sites that have held-out data, and return their answers by client."""
         self.roster.refresh()
         about = self.roster.about
         asked = {n: node for n, node in self.roster.nodes.items() if about[n].tests or about[n].validates}
         content = {node: pack(order.words(), {"x": x}) for node in asked.values()}
-        arrivals = exchange(self.grid, "evaluate", content, self.federation.round_seconds)
-        found = []
-        for client, node in sorted(asked.items()):
-            try:
-                found.append(_measured(arrivals[node]))
-            except FedcsoError as reason:
-                log.warning("site %s did not measure: %s", self.roster.names[client], reason)
-        return found
+        arrivals = exchange(self.grid, kind, content, self.federation.round_seconds)
+        return {client: arrivals[node] for client, node in sorted(asked.items())}
 
 
 class SiteBySite(Rounds):
@@ -172,11 +190,7 @@ def _seconds(value: Any) -> str:
 
 def _measured(arrival: Response) -> Answer:
     """Return the metrics in an answer, with NaN for undefined ones."""
-    if arrival.content is None:
-        raise FedcsoError(arrival.reason)
-    said, _ = unpack(arrival.content)
-    if "refused" in said:
-        raise FedcsoError(str(said["refused"]))
+    said, _ = content_of(arrival)
     try:
         return Answer(_numbers(said["metrics"]), _numbers(said["validation"]))
     except (LookupError, TypeError, ValueError, AttributeError) as error:

@@ -19,23 +19,25 @@ from fedcso.datasets.tables.describe import Description
 from fedcso.engines.engine import Engine, only_one
 from fedcso.engines.job import Job
 from fedcso.engines.loop import Rounds
+from fedcso.federation.decisions import write_decisions
 from fedcso.federation.deploy.deployment import Deployment
 from fedcso.federation.deploy.watchdog import watched
 from fedcso.federation.journal import Journal
-from fedcso.federation.options import Federation, run_config
+from fedcso.federation.options import Federation, read_wishes, run_config
 from fedcso.federation.privacy import statement
 from fedcso.federation.remote_problem import RemoteProblem, Survey, remote_judge
 from fedcso.federation.request import Order
 from fedcso.federation.roster import Roster
 from fedcso.federation.rounds import Connection, SiteBySite
 from fedcso.reports import outputs
+from fedcso.reports.recorded import record_of
 from fedcso.reports.terminal import conclude
 from fedcso.runs.callbacks import Interrupted, Rhythm
 from fedcso.runs.config import RunConfig
 from fedcso.runs.execute import at_work
 from fedcso.runs.folder import RunFolder, read_yaml
 from fedcso.runs.progress import display
-from fedcso.runs.study import Study, Unit, as_file_name
+from fedcso.runs.study import Results, Study, Unit, as_file_name
 from fedcso.runs.tracking import Silent
 
 COORDINATOR_ONLY = ("out", "init", "fresh_last_layer")
@@ -43,6 +45,8 @@ COORDINATOR_ONLY = ("out", "init", "fresh_last_layer")
 
 SITES = "sites.json"
 """The file with the sites' descriptions and agreement at the start of the run."""
+
+WITHOUT_NOISE = "These counts have no noise: ε in privacy.json covers training, but neither calibration nor thresholds."
 
 
 def server_app(app: Path) -> ServerApp:
@@ -76,7 +80,8 @@ def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
         roster = Roster(grid, order, federation.round_seconds)
         _gather(roster, folder, federation)
         connection = Connection(grid, federation, roster, Journal(folder))
-        task = _task(config, connection, folder)
+        local = _local_task(config, roster, folder)
+        task = _over_sites(local, connection)
         study = Study(_units(config, task, connection, folder), folder.path / "checkpoints", Rhythm(rounds=1))
 
         def on_checkpoint() -> None:
@@ -88,6 +93,8 @@ def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
 
         found = study.execute(display(), Silent(), on_checkpoint)
         table = outputs.write_all(folder, found, config.seeds, task)
+        if roster.order.agreement and local.judge.rank is not None:
+            _decide(folder, connection, task, config, found)
         return conclude(folder, table, found)
 
 
@@ -138,28 +145,45 @@ def _gather(roster: Roster, folder: RunFolder, federation: Federation) -> None:
     folder.write(SITES, json.dumps(content, indent=1))
 
 
-def _task(config: RunConfig, connection: Connection, folder: RunFolder) -> Task:
-    """Return the task with what the coordinator knows about the sites' data."""
-    roster = connection.roster
+def _local_task(config: RunConfig, roster: Roster, folder: RunFolder) -> Task:
+    """Return the task as the coordinator can make it: for tables at the sites, with the form of their data only."""
     if roster.order.agreement:
         path = folder.write("agreement.json", json.dumps(roster.order.agreement, indent=1))
         config = replace(config, problem_options={**config.problem_options, "agreement": str(path)})
-    task = config.task()
-    notes = roster.order.agreement.get("notes", task.notes)
-    judge = remote_judge(task.judge, task.clients[0])
+    return config.task()
+
+
+def _over_sites(task: Task, connection: Connection) -> Task:
+    """Return the task with what the coordinator knows about the sites' data."""
+    roster = connection.roster
     survey = Survey(partial(connection.measure, roster.order))
     return Task(
         RemoteProblem(task.problem),
         roster.about,
         test=survey.on_test if any(about.tests for about in roster.about) else None,
         validation=survey.on_validation if any(about.validates for about in roster.about) else None,
-        judge=judge,
+        judge=remote_judge(task.judge, task.clients[0]),
         names=roster.names,
-        notes=notes,
+        notes=roster.order.agreement.get("notes", task.notes),
         files=task.files,
         weights=task.weights,
         start=task.start,
     )
+
+
+def _decide(folder: RunFolder, connection: Connection, task: Task, config: RunConfig, found: Results) -> None:
+    """Ask the sites once for counts of the chosen model's scores, and write what they are for.
+
+    The results of training are written already; if sites send too little, a warning says so.
+    """
+    try:
+        best = record_of(folder).chosen()
+        method, x = best["algorithm"], found[best["algorithm"]][0][config.seeds.index(best["seed"])].best
+        answers = connection.count(connection.roster.order, x)
+        notes = [WITHOUT_NOISE] if connection.federation.dp_noise else []
+        write_decisions(folder, task, method, x, answers, read_wishes(folder.config()), notes)
+    except FedcsoError as reason:
+        logging.getLogger("fedcso").warning("no calibration and no thresholds: %s", reason)
 
 
 def _units(config: RunConfig, task: Task, connection: Connection, folder: RunFolder) -> list[Unit]:

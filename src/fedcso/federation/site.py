@@ -14,6 +14,7 @@ from fedcso.core.problem import Problem
 from fedcso.core.task import Task
 from fedcso.engines.work import Work
 from fedcso.estimators import ESTIMATORS
+from fedcso.federation.counting import FEWEST_ROWS
 from fedcso.federation.options import run_config
 from fedcso.federation.request import Order
 from fedcso.runs.config import RunConfig
@@ -49,6 +50,8 @@ class Site:
     own: dict[str, str]
     """Options for the site's own table; without a table, the site uses its share of built-in data."""
     device: str = "cpu"
+    fewest_rows: int = FEWEST_ROWS
+    """Of fewer validation or test rows the site does not send how many have which score."""
 
     @classmethod
     def of(cls, node_config: Mapping[str, Any]) -> "Site":

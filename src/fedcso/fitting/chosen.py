@@ -34,9 +34,7 @@ def read_chosen(path: Path) -> Chosen:
     """Read the folder of a fit; raise if it is another folder, or if the fit is not finished."""
     folder = RunFolder.open(path)
     if (command := folder.config().get("command")) != "fit":
-        raise FedcsoError(
-            f"from: {path} was written by `fedcso {command}`; name a folder that `fedcso fit` has written"
-        )
+        raise FedcsoError(f"from: {path} was written by `fedcso {command}`; name a folder written by `fedcso fit`")
     file = path / FILE
     if folder.status != "done" or not file.is_file():
         raise FedcsoError(f"from: {path} is not finished ({folder.status}); continue it with: fedcso resume {path}")

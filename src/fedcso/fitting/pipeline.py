@@ -68,7 +68,7 @@ def carry_out(folder: RunFolder, config: FitConfig, sites: Sites, say: Say) -> F
     trainer = Trainer(sites, run)
     found = search(trainer, config, say)
     folder.write("trials.csv", tables.as_csv(trial_rows(found)))
-    folder.write(CHOSEN, _for_real_sites(found))
+    folder.write(CHOSEN, for_real_sites(found))
     compared = compare_all(found, trainer, config.seed, say)
     with at_work(folder):
         say("calibrating, choosing thresholds, writing the page and the model")
@@ -125,7 +125,7 @@ def _digest(config: FitConfig, sites: Sites) -> str:
     return make_task("cross_entropy", config.nets(sites)[0], sites).digest()
 
 
-def _for_real_sites(found: Found) -> str:
+def for_real_sites(found: Found) -> str:
     """Return the best setting with one objective as a file for `fedcso run`: over real sites a run has one.
 
     If the chosen model has two, comments say so.

@@ -6,7 +6,7 @@ need only counts of positives and negatives in score bins, which sites could sen
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -211,17 +211,37 @@ def write_decisions(folder: RunFolder, task: Task, method: str, x: Tree, wishes:
     columns: list[Importance] = []
     if written is not None and isinstance(task.test, ByClient):
         columns = column_importance(task.judge, x, task.test, Preparation.from_json(written), seed)
+    return save_decisions(folder, decisions, columns)
+
+
+def save_decisions(
+    folder: RunFolder, decisions: Decisions, columns: Sequence[Importance] = (), more: Sequence[str] = ()
+) -> str:
+    """Write decisions.md, decisions.json and figures to a run folder; return the text, which ends with `more`."""
     pictures = decisions.figures(columns)
     for name, png in pictures.items():
         folder.write(f"{name}.png", png)
-    text = _text(decisions, columns, pictures)
+    text = _text(decisions, columns, more, pictures)
     folder.write("decisions.md", text)
-    kept = [
-        {"score": one.threshold.score, "probability": one.probability, "wanted": one.threshold.wanted}
+    chosen = [
+        {
+            "score": one.threshold.score,
+            "probability": one.probability,
+            "wanted": one.threshold.wanted,
+            "on test data": asdict(one.test),
+        }
         for one in decisions.thresholds
     ]
-    chosen = {"calibration": decisions.calibration.to_dict(), "thresholds": kept}
-    folder.write("decisions.json", json.dumps(chosen, indent=1))
+    tested = {
+        "rows": decisions.whole.rows,
+        "positives": decisions.whole.positives,
+        "average_precision": decisions.whole.average_precision.value,
+        "auroc": decisions.whole.auroc.value,
+        "brier_score": decisions.brier,
+        "expected_calibration_error": decisions.calibration_error,
+    }
+    written = {"calibration": decisions.calibration.to_dict(), "thresholds": chosen, "test": tested}
+    folder.write("decisions.json", json.dumps(written, indent=1))
     return text
 
 
@@ -243,7 +263,7 @@ def column_importance(judge: Judge, x: Tree, test: ByClient, preparation: Prepar
     return permutation_importance(score, whole.inputs.numpy(), whole.labels.numpy(), sites, columns, seed=seed)
 
 
-def _text(decisions: Decisions, columns: Sequence[Importance], pictures: Iterable[str]) -> str:
+def _text(decisions: Decisions, columns: Sequence[Importance], more: Sequence[str], pictures: Iterable[str]) -> str:
     rows = [
         {
             "site": one.site,
@@ -263,5 +283,6 @@ def _text(decisions: Decisions, columns: Sequence[Importance], pictures: Iterabl
     if columns:
         falls = [{"column": c.column, "average precision lost": f"{c.mean:.4f} ± {c.spread:.4f}"} for c in columns]
         parts += ["Average precision lost when a column is shuffled within sites:\n", as_markdown(falls)]
+    parts += more
     parts += [f"![{name}]({name}.png)\n" for name in pictures]
     return "\n".join(parts)

@@ -74,6 +74,17 @@ class Record:
         """Return, by method, the evaluation of the exported model."""
         return choose_exported(self.rows, self.declared)
 
+    def chosen(self) -> Row:
+        """Return the evaluation of the exported model with the best validation value over all methods."""
+        exported = list(self.exported().values())
+        if not exported or not self.declared.validated:
+            raise FedcsoError("the run has no validation data to choose a model by: use a problem with validation data")
+        metric, best = self.declared[self.declared.deciding], exported[0]
+        for row in exported[1:]:
+            if metric.is_better(float(row[metric.name]), float(best[metric.name])):
+                best = row
+        return best
+
     def statements(self) -> list[str]:
         """Return a sentence for each method on which model is exported and why."""
         deciding = self.declared.deciding

@@ -20,7 +20,9 @@ from cryptography import x509
 
 from fedcso.federation.deploy.deployment import Deployment, supernode_command
 from fedcso.federation.deploy.processes import Processes
+from fedcso.fitting.objectives import OBJECTIVES
 from fedcso.runs.config import RunConfig
+from tests.fitting.test_chosen import fit_folder, tried
 
 QUADRATIC = ["--problem", "nested_quadratic", "--algorithm", "FCSG-M", "--rounds", 2]
 
@@ -101,6 +103,78 @@ def test_an_estimator_that_every_site_would_refuse_is_refused_at_once(tmp_path):
             assert outcome.code == BAD_INPUT
             assert told in outcome.err
             assert not (tmp_path / "trial").exists()
+
+
+# --------------------------------------------------------------------------------------- from a fit
+
+
+def init_from(tmp_path, fit, *options):
+    outcome = call("flower", "init", tmp_path / "sites", "--from", fit, "--sites", "berlin,oslo", *options)
+    path = tmp_path / "sites/app/federated/config.yaml"
+    return outcome, yaml.safe_load(path.read_text()) if path.is_file() else {}
+
+
+def test_init_takes_what_a_fit_has_chosen_to_sites_with_tables(tmp_path):
+    fit = fit_folder(tmp_path, tried("auprc_after_weighted", 0.81, 0.1), tried("auprc", 0.78))
+    outcome, config = init_from(tmp_path, fit)
+    assert outcome.code == FINE, outcome.err
+    assert "note     The chosen model minimises two objectives" in outcome.out
+    assert (config["problem"], config["data"], config["label"], config["drop"]) == (
+        "auprc",
+        "sites",
+        "ill",
+        "name,hospital",
+    )
+    assert (config["sigmoid"], config["rounds"], config["seeds"], config["sites"]) == (False, 20, [0], "berlin,oslo")
+    assert (config["precision"], config["recall"], config["prevalence"]) == (0.5, 0.8, 0.02)
+    built = RunConfig.from_flat(config).built()["FCSG-M"].algorithm
+    assert built == OBJECTIVES["auprc"].algorithm(0.3, 200)
+
+
+def test_options_come_before_what_the_fit_has_chosen(tmp_path):
+    fit = fit_folder(tmp_path, tried("auprc", 0.78))
+    options = ["--rounds", 7, "--learning-rate", 0.25, "--label", "sick", "--recall", 0.9, "--problem", "auprc"]
+    outcome, config = init_from(tmp_path, fit, *options)
+    assert outcome.code == FINE, outcome.err
+    assert (config["rounds"], config["label"], config["recall"]) == (7, "sick", 0.9)
+    built = RunConfig.from_flat(config).built()["FCSG-M"].algorithm
+    assert (built.learning_rate, built.momentum) == (0.25, 0.3)
+
+
+def test_another_method_comes_without_the_chosen_ones_hyper_parameters(tmp_path):
+    fit = fit_folder(tmp_path, tried("auprc", 0.78))
+    outcome, config = init_from(tmp_path, fit, "--algorithm", "FCSG(learning_rate=0.2)")
+    assert outcome.code == FINE, outcome.err
+    assert config["algorithm"] == ["FCSG(learning_rate=0.2)"]
+    assert "momentum" not in config
+
+
+def test_what_can_not_be_taken_from_a_fit_is_told(tmp_path):
+    fit = fit_folder(tmp_path, tried("auprc", 0.78))
+    begun = fit_folder(tmp_path, status="interrupted")
+    for options, told in {
+        (fit, "--problem", "auroc"): "problem = 'auroc' must be auprc, as",
+        (begun,): f"is not finished (interrupted); continue it with: fedcso resume {begun}",
+        (tmp_path,): "is not a run folder",
+        (tmp_path / "nowhere",): "is not a run folder",
+        (fit, "--recall", 1.5): "recall = 1.5 must be",
+        (fit, "--prevalence", 0): "prevalence = 0",
+    }.items():
+        outcome, config = init_from(tmp_path, *options)
+        assert outcome.code == BAD_INPUT
+        assert told in outcome.err
+        assert not config
+    outcome = call("flower", "init", tmp_path / "sites", "--from")
+    assert "--from is given without a value" in outcome.err
+
+
+def test_what_thresholds_should_achieve_is_checked_before_a_run(folder):
+    (folder / "federation").mkdir()
+    (folder / "federation/address.json").write_text(json.dumps({"host": "127.0.0.1", "port": 1, "secure": True}))
+    outcome = call("flower", "run", folder, "--precision", 2)
+    assert outcome.code == BAD_INPUT
+    assert "precision = 2.0 must be" in outcome.err
+    assert not (folder / "runs").exists()
 
 
 OWN = """

@@ -15,9 +15,9 @@ from dataclasses import fields
 from fedcso.cli.folders import open_run
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
-from fedcso.engines.choice import Row
+from fedcso.datasets.tables.agree import ELSEWHERE
 from fedcso.reports.decisions import Wishes, write_decisions
-from fedcso.reports.recorded import Record, record_of
+from fedcso.reports.recorded import record_of
 from fedcso.runs.config import RunConfig
 from fedcso.runs.execute import same_data
 
@@ -34,9 +34,14 @@ def main(arguments: list[str]) -> int:
     folder = open_run(options.folder)
     if folder.status != "done":
         raise FedcsoError(f"{folder.path} is not finished ({folder.status}): continue it with fedcso resume")
+    if folder.config().get("data") == ELSEWHERE:
+        raise FedcsoError(
+            f"{folder.path} is a run over real sites, whose rows are not here: its thresholds are in decisions.md; for "
+            "others, start a run with other options (fedcso flower run --help)"
+        )
     config = RunConfig.of(folder)
     task = same_data(folder, config.task())
-    best = choose_method(record_of(folder))
+    best = record_of(folder).chosen()
     method, seed = str(best["algorithm"]), int(best["seed"])
     found = config.study(config.units(task), folder.path).collect()
     trace = found[method][0][list(config.seeds).index(seed)]
@@ -44,15 +49,3 @@ def main(arguments: list[str]) -> int:
     print(write_decisions(folder, task, method, trace.best, wishes, options.seed))
     print(f"written {folder.path / 'decisions.md'}")
     return 0
-
-
-def choose_method(record: Record) -> Row:
-    """Return the evaluation of the exported model with the best validation value over all methods."""
-    exported = list(record.exported().values())
-    if not exported or not record.declared.validated:
-        raise FedcsoError("the run has no validation data to choose a model by: use a problem with validation data")
-    metric, best = record.declared[record.declared.deciding], exported[0]
-    for row in exported[1:]:
-        if metric.is_better(float(row[metric.name]), float(best[metric.name])):
-            best = row
-    return best

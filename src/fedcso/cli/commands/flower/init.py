@@ -49,7 +49,10 @@ def main(arguments: list[str]) -> int:
         config = _one_client_per_site(config, len(federation.names))
     write_app(folder, config, federation, wishes)
     print(f"written  {folder}, with README.md for the coordinator and SITE.md for a site")
-    print(f"to try   fedcso flower up {folder} && fedcso flower run {folder}; fedcso flower down {folder}")
+    if config.problem_options.get("data") == ELSEWHERE:
+        print(f"next     fedcso flower up {folder} --sites 0, and let the sites join with their tables (see SITE.md)")
+    else:
+        print(f"to try   fedcso flower up {folder} && fedcso flower run {folder}; fedcso flower down {folder}")
     return 0
 
 

@@ -127,8 +127,12 @@ def _conclude(deployment: Deployment, folder: RunFolder) -> int:
     if folder.status == "done":
         print((folder.path / "table.md").read_text(), end="")
         show_models(folder)
-        for what, file in {"figure": "curves.png", "report": "report.html", "sites": FILE}.items():
-            print(f"{what}  {folder.path / file}")
+        written = {"figure": "curves.png", "report": "report.html", "sites": FILE}
+        if (folder.path / "decisions.md").is_file():
+            print((folder.path / "decisions.md").read_text().partition("\n![")[0])
+            written |= {"decide": "decisions.md", "model": "model"}
+        for what, file in written.items():
+            print(f"{what:7} {folder.path / file}")
         return 0
     how = "the run failed" if folder.status in ("running", "starting") else f"the run ended as {folder.status!r}"
     if shutil.disk_usage(folder.path).free < FULL:
