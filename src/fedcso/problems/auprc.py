@@ -153,4 +153,5 @@ def auprc(
     sites = load_sites(**where)
     strata = Strata(inner_positives, prevalence)
     problem = AUPRC(build_scores(net, sites), margin, sigmoid, shared, itself, strata)
-    return make_site_task(problem, ranking_judge(problem.scores), sites, train_on)
+    judge = ranking_judge(problem.scores, sigmoid=sigmoid)
+    return make_site_task(problem, judge, sites, train_on)
