@@ -1,8 +1,8 @@
-"""A table's columns as numbers for a network, by what the training rows hold; for new rows, too.
+"""Encode a table's columns as numbers for a network, with constants from the training rows.
 
-Each column becomes one or several: its numbers standardised (of a date its year, month and so on), a 0/1 column for
-"is missing", or a 0/1 column for each category. What that takes (medians, means, categories) is a `Preparation`, which
-can be kept as JSON.
+Each column becomes one or several: standardised numbers (for dates: year, month and so on), a 0/1 column for "is
+missing", or a 0/1 column for each category. The constants (medians, means, categories) form a `Preparation`, which
+encodes new rows in the same way and can be saved as JSON.
 """
 
 import dataclasses
@@ -24,19 +24,19 @@ from fedcso.datasets.tables.identifiers import identifies, may_identify
 
 MOST_CATEGORIES = 50
 OTHER = "other"
-"""Where rarer categories go, and those that training has not seen."""
+"""The category for rare categories and for those that do not occur in training."""
 
 FURTHEST = 1e6
-"""Standardised values end here: in training none comes near, and no new row shall make a network overflow."""
+"""Standardised values are clipped here: far beyond any in training, but no new row can make a network overflow."""
 
 STEADY = 1e-12
 TINY = 1e-150
-"""A column whose standard deviation is less, relative to its largest number or at all, is constant but for rounding."""
+"""A column with a smaller standard deviation, relative to its largest number or absolute, counts as constant."""
 
 
 @dataclass(frozen=True)
 class Numeric:
-    """Missing values become the median, then (value − mean) / std."""
+    """Replaces missing values by the median, then computes (value − mean) / std."""
 
     name: str
     median: float
@@ -49,7 +49,7 @@ class Numeric:
 
     @property
     def names(self) -> list[str]:
-        """One column, named as it was."""
+        """One column with the original name."""
         return [self.name]
 
     def encode(self, column: pd.Series) -> np.ndarray:
@@ -57,21 +57,21 @@ class Numeric:
         return self.standardise(numbers(column))
 
     def standardise(self, values: np.ndarray) -> np.ndarray:
-        """One column, of numbers some of which may be missing."""
+        """Return one column; some of the numbers may be missing."""
         filled = np.where(np.isnan(values), self.median, values)
-        with np.errstate(over="ignore"):  # an infinite quotient, too, ends at the furthest
+        with np.errstate(over="ignore"):  # also clips infinite quotients
             return np.clip((filled - self.mean) / self.std, -FURTHEST, FURTHEST)[:, None]
 
 
 @dataclass(frozen=True)
 class DatePart:
-    """One number of a date, such as its month, standardised as other numbers are."""
+    """A part of a date, such as its month, standardised like other numbers."""
 
     name: str
     part: str
     """One of `PARTS`."""
     day_first: bool
-    """How a date such as 3/4/2020 is read if no other date of the rows tells."""
+    """Whether 3/4/2020 begins with the day, if no date in the rows shows it."""
     median: float
     mean: float
     std: float
@@ -83,7 +83,7 @@ class DatePart:
 
     @property
     def names(self) -> list[str]:
-        """One column that says which part it is."""
+        """One column, named after the part."""
         return [f"{self.name} {self.part}"]
 
     def encode(self, column: pd.Series) -> np.ndarray:
@@ -96,34 +96,34 @@ class DatePart:
 
 @dataclass(frozen=True)
 class Missing:
-    """1 where the value is missing."""
+    """A column that is 1 where the value is missing."""
 
     name: str
 
     @property
     def names(self) -> list[str]:
-        """One column that says what it is."""
+        """One column, named as an indicator."""
         return [f"{self.name} is missing"]
 
     def encode(self, column: pd.Series) -> np.ndarray:
-        """Zeros and ones."""
+        """Return zeros and ones."""
         return missing(column).astype(np.float64)[:, None]
 
 
 @dataclass(frozen=True)
 class Categorical:
-    """1 in the column of the row's category, 0 in all others."""
+    """One-hot encoding: 1 in the column of the row's category, 0 in all others."""
 
     name: str
     categories: tuple[str, ...]
 
     @property
     def names(self) -> list[str]:
-        """One column a category, one for others, one for none."""
+        """One column for each category, one for other categories, one for missing values."""
         return [f"{self.name} = {category}" for category in (*self.categories, OTHER)] + [f"{self.name} is missing"]
 
     def encode(self, column: pd.Series) -> np.ndarray:
-        """Zeros and ones."""
+        """Return zeros and ones."""
         places: dict[str | None, int] = {category: place for place, category in enumerate(self.categories)}
         other = len(places)
         places[None] = other + 1
@@ -142,11 +142,11 @@ class Preparation:
 
     @property
     def names(self) -> list[str]:
-        """The encoded columns."""
+        """The names of the encoded columns."""
         return [name for encoder in self.encoders for name in encoder.names]
 
     def apply(self, frame: pd.DataFrame) -> torch.Tensor:
-        """Rows as float32 (rows, encoded columns), without NaN; columns not seen in training are ignored."""
+        """Encode rows as float32 (rows, encoded columns), without NaN; columns unknown in training are ignored."""
         for encoder in self.encoders:
             if encoder.name not in frame.columns:
                 raise UnknownName("column", encoder.name, map(str, frame.columns))
@@ -154,24 +154,24 @@ class Preparation:
             raise FedcsoError(f"two columns are called {frame.columns[frame.columns.duplicated()][0]!r}")
         encoded = np.empty((len(frame), len(self.names)), dtype=np.float32)
         place = 0
-        for encoder in self.encoders:  # one after the other: a float64 copy of all columns would take much memory
+        for encoder in self.encoders:  # one at a time, to avoid a float64 copy of all columns
             width = len(encoder.names)
             encoded[:, place : place + width] = encoder.encode(frame[encoder.name])
             place += width
         return torch.from_numpy(encoded)
 
     def to_json(self) -> str:
-        """To be kept beside a model; `from_json` gives the same again, to the bit."""
+        """Return JSON to be saved with a model; `from_json` restores the preparation exactly."""
         encoders = [{"encoder": type(encoder).__name__, **dataclasses.asdict(encoder)} for encoder in self.encoders]
         return json.dumps({"encoders": encoders}, indent=1)
 
     @classmethod
     def from_json(cls, written: str) -> "Preparation":
-        """What `to_json` wrote."""
+        """Restore a preparation from the output of `to_json`."""
         try:
             return cls(tuple(_encoder(dict(fields)) for fields in json.loads(written)["encoders"]))
         except (ValueError, TypeError, LookupError, RecursionError) as error:
-            raise FedcsoError(f"this is not a preparation as fedcso writes it ({error!r})") from error
+            raise FedcsoError(f"this is not a preparation written by fedcso ({error!r})") from error
 
 
 def _encoder(fields: dict[str, Any]) -> Encoder:
@@ -183,9 +183,9 @@ def _encoder(fields: dict[str, Any]) -> Encoder:
 def prepare(
     train: pd.DataFrame, kinds: Mapping[str, str], sites: np.ndarray | None = None, keep: Collection[str] = ()
 ) -> tuple[Preparation, list[str]]:
-    """Return the preparation for these training rows, and notes on what was left out or looks odd.
+    """Return the preparation for these training rows, and notes on columns that were left out or look suspicious.
 
-    `sites` has the number of each row's site. Identifiers are left out, but for columns in `keep`.
+    `sites` has the number of each row's site. Identifiers are left out, except for the columns in `keep`.
     """
     places = np.zeros(len(train), dtype=np.int64) if sites is None else sites
     encoders: list[Encoder] = []
@@ -206,7 +206,7 @@ def prepare(
 
 
 Learnt = tuple[list[Encoder], list[str]]
-"""The encoders of a column, and notes on it."""
+"""The encoders of a column, and notes about it."""
 
 
 def _numeric(column: pd.Series) -> Learnt:
@@ -265,7 +265,7 @@ def _categorical(column: pd.Series) -> Learnt:
 
 
 LEARN = {NUMBERS: _numeric, DATES: _dates, CATEGORIES: _categorical}
-"""What is learnt of a column, by its kind."""
+"""The function that chooses the encoders for a column of each kind."""
 
 
 def _is_number(value: str) -> bool:
