@@ -308,7 +308,7 @@ def test_more_than_two_labels_are_refused_with_some_of_them(written):
 
 
 def test_between_two_labels_as_frequent_nothing_is_guessed(written):
-    with pytest.raises(FedcsoError, match=r"has 2 values \('a', 'b'\), all as frequent; choose .* with --positive"):
+    with pytest.raises(FedcsoError, match=r"has 2 values \('a', 'b'\), equally frequent; choose .* with --positive"):
         load_small(written, y=list("aaabbb"))
 
 

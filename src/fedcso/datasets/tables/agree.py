@@ -1,7 +1,7 @@
 """Sites with tables of their own agree on how columns become numbers, without showing each other any row.
 
-The sites' descriptions (see `describe`) are all that the agreement is made of. It differs from what one would do with
-all rows in one place (`prepare`) in that missing numbers become the mean, for medians can't be put together.
+The agreement is computed from the sites' descriptions alone (see `describe`). Unlike `prepare`, which sees all rows, it
+replaces missing numbers by the mean, because a common median can't be computed from the sites' medians.
 """
 
 import json
@@ -26,11 +26,11 @@ from fedcso.datasets.tables.sites import Sites
 from fedcso.datasets.tables.table import DEAL
 
 ELSEWHERE = "sites"
-"""What `data` is called where the tables are at the sites."""
+"""The value of `data` at the coordinator if the tables are at the sites."""
 
 
 def agree(described: Mapping[str, Description]) -> dict[str, Any]:
-    """Put the sites' descriptions (by name) together: how rows become inputs, and the share of positives."""
+    """Combine the sites' descriptions, given by name: return how rows become inputs, and the counts of rows."""
     rows, positives = (sum(getattr(table, name) for table in described.values()) for name in ("rows", "positives"))
     if not 0 < positives < rows:
         raise FedcsoError(f"of the sites' {rows} training rows {positives} are positive: there is nothing to learn")
@@ -42,11 +42,11 @@ def agree(described: Mapping[str, Description]) -> dict[str, Any]:
 
 
 def _shape(described: Mapping[str, Description]) -> list[int]:
-    """Return the shape that the pictures of all sites have."""
+    """Return the common shape of all sites' pictures; raise if there is none."""
     shapes = {name: "×".join(map(str, table.pictures or ["no pictures"])) for name, table in described.items()}
     if len(set(shapes.values())) > 1:
         said = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise FedcsoError(f"all sites must have pictures of the same shape, and they have: {said}")
+        raise FedcsoError(f"the sites' pictures have different shapes ({said}); resize them to the same shape")
     return list(next(iter(described.values())).pictures or ())
 
 
@@ -64,7 +64,7 @@ def _preparation(described: Mapping[str, Description]) -> tuple[Preparation, lis
 
 
 def _encoders(name: str, columns: Sequence[Column]) -> tuple[list[Encoder], str]:
-    """Return how a column becomes numbers, and a note; the kind of a column that a site lacks is empty."""
+    """Return the encoders of a column, and a note; a column that a site lacks has an empty kind."""
     named = [column for column in columns if column.kind == IDENTIFIERS]
     if 2 * sum(column.given for column in named) > _counts(columns)[0]:
         return [], "left out, because it looks like an identifier; --columns keeps the columns it names"
@@ -95,7 +95,7 @@ def _counts(columns: Sequence[Column]) -> tuple[int, int]:
 
 
 def _moments(columns: Sequence[Column]) -> tuple[float, float]:
-    """Return the mean of all sites' values, and the deviation of all rows, where missing ones have become the mean."""
+    """Return mean and standard deviation over all sites, with missing values replaced by the mean."""
     given, total = _counts(columns)
     mean = sum(column.given * column.mean for column in columns) / given
     squares = sum(column.given * (column.deviation**2 + (column.mean - mean) ** 2) for column in columns)
@@ -103,7 +103,7 @@ def _moments(columns: Sequence[Column]) -> tuple[float, float]:
 
 
 def _dates(name: str, columns: Sequence[Column]) -> tuple[list[Encoder], str]:
-    """A date is read as its own site writes it; what most sites do holds where a site can't tell."""
+    """Return encoders of dates. Each site reads dates in its own order; ambiguous ones in the order of most sites."""
     orders = Counter(column.day_first for column in columns if column.day_first is not None)
     by_day = orders.most_common(1)[0][0] if orders else True
     encoders: list[Encoder] = []
@@ -132,7 +132,7 @@ def _categorical(name: str, columns: Sequence[Column]) -> tuple[list[Encoder], s
 def agreed_sites(
     data: str, label: str, positive: str, agreement: str, seed: int, drop: str = "", columns: str = ""
 ) -> Sites:
-    """Return one site's own table prepared as agreed; at the coordinator, who has no table, only its form."""
+    """Return a site's table, prepared as agreed; at the coordinator, which has no table, return no rows."""
     try:
         agreed = json.loads(Path(agreement).read_text())
         inputs = _inputs(agreed)

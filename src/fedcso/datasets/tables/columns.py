@@ -1,4 +1,4 @@
-"""What a column of a user's table holds: numbers, categories or dates; whatever else it holds is refused by name."""
+"""Decide whether a column of a user's table holds numbers, categories or dates; raise for anything else."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -19,20 +19,20 @@ KINDS = {
     **dict.fromkeys(("string", "categorical", "mixed-integer", "mixed"), CATEGORIES),
     **dict.fromkeys(("datetime64", "datetime", "date", "period"), DATES),
 }
-"""What the words of `pandas.api.types.infer_dtype` mean here; `mixed` is also its word for lists and the like."""
+"""The kind for each result of `pandas.api.types.infer_dtype`, which also calls lists and other objects `mixed`."""
 
 LETTERS = ({"n": 0, "y": 1}, {"f": 0, "t": 1})
-"""Letters for no and yes, of which a column has one pair at most, because f may be something else beside n and y."""
+"""Letters for no and yes. A column uses one pair only: beside n and y, f may mean something else."""
 
 MEANING = {"0": 0, "1": 1, "no": 0, "yes": 1, "false": 0, "true": 1}
-"""Words for no and yes, which can stand beside each other: sites may have different ones."""
+"""Words for no and yes. A column may mix them, because sites may use different ones."""
 
 LARGEST = 1e30
-"""A number beyond this is a mistake, and would become infinite in what follows."""
+"""Larger numbers are refused: they must be mistakes, and their squares would overflow in float32."""
 
 
 def kind(column: pd.Series) -> str:
-    """Return what a column holds, whatever is missing; words for yes and no are numbers, 0 and 1."""
+    """Return the kind of a column, ignoring missing values; words for yes and no count as the numbers 1 and 0."""
     inferred = pd.api.types.infer_dtype(column, skipna=True)
     found = KINDS.get(inferred)
     given = column.dropna()
@@ -52,7 +52,7 @@ def kind(column: pd.Series) -> str:
 
 
 def truth(names: Iterable[str]) -> dict[str, int]:
-    """Return which of these names mean 0 and 1; nothing if one of them means something else."""
+    """Return 0 or 1 for each of these words for no and yes; nothing if there are other words among them."""
     lower = {name: name.lower() for name in names}
     for letters in LETTERS:
         if set(lower.values()) <= (known := MEANING | letters).keys():
@@ -61,7 +61,7 @@ def truth(names: Iterable[str]) -> dict[str, int]:
 
 
 def numbers(column: pd.Series, where: str = "") -> np.ndarray:
-    """Return the column as float64, NaN where a value is missing; `where` says in messages where the rows are from."""
+    """Return the column as float64 with NaN for missing values; error messages name the source of the rows, `where`."""
     given = ~missing(column)
     values = np.full(len(column), np.nan)
     if column.dtype.kind in "biuf":
@@ -78,7 +78,7 @@ def numbers(column: pd.Series, where: str = "") -> np.ndarray:
 
 
 def check(column: pd.Series, where: str) -> None:
-    """Raise if a value is not what its column holds; `where` says where the rows are from."""
+    """Raise if a value does not match the kind of its column; the message names the source of the rows, `where`."""
     found = kind(column)
     try:
         if found == NUMBERS:
@@ -99,7 +99,7 @@ def _number(value: Any) -> float:
 
 
 def missing(column: pd.Series) -> np.ndarray:
-    """Return where a value is missing, or is a blank text."""
+    """Return a mask of the values that are missing or blank."""
     gone: np.ndarray = column.isna().to_numpy()
     if column.dtype.kind in "biufmM":
         return gone
@@ -111,7 +111,7 @@ def missing(column: pd.Series) -> np.ndarray:
 
 
 def texts(column: pd.Series) -> list[str | None]:
-    """Return the column as text, None where a value is missing or blank."""
+    """Return the values as text, None for missing or blank ones."""
     names: list[str | None] = [None] * len(column)
     given = np.flatnonzero(column.notna())
     for place, name in zip(given, _each(text, column.iloc[given]), strict=True):
@@ -120,7 +120,7 @@ def texts(column: pd.Series) -> list[str | None]:
 
 
 def _each(function: Callable[[Any], Value], column: pd.Series) -> list[Value]:
-    """Return what a function makes of each value; of text, which often has few different values, of those alone."""
+    """Apply a function to each value; of text, which often repeats, to each distinct value once."""
     if not isinstance(column.dtype, pd.StringDtype):
         return [function(value) for value in column.astype(object)]
     codes, different = pd.factorize(column)
@@ -129,7 +129,7 @@ def _each(function: Callable[[Any], Value], column: pd.Series) -> list[Value]:
 
 
 def text(value: Any) -> str | None:
-    """Return a value's name: the same for 1 and 1.0, and without blanks around it; None if nothing is left."""
+    """Return a value as text without surrounding blanks, 1.0 like 1; None if nothing is left."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value).strip() or None

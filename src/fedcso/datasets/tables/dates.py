@@ -17,7 +17,7 @@ DATE = re.compile(
     r"\s*(?P<half>[AaPp][Mm])?\s*(?:Z|[+-]\d{2}:?\d{2})?)?",
     re.ASCII,
 )
-"""2020-01-31, 31.1.2020, 31/01/20 or 1/31/2020, also with a time; what it says of the time zone is left aside."""
+"""2020-01-31, 31.1.2020, 31/01/20 or 1/31/2020, also with a time; time zones are ignored."""
 
 EPOCH = np.datetime64("2000-01-01")
 
@@ -28,11 +28,11 @@ PARTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "hour": lambda dates: dates.astype("datetime64[h]").astype(np.int64) % 24,
     "days since 2000-01-01": lambda dates: (dates - EPOCH) / np.timedelta64(1, "D"),
 }
-"""The numbers that a date becomes, from dates none of which is missing; Monday is weekday 1."""
+"""Functions that compute the parts of dates, none of which may be missing; Monday is weekday 1."""
 
 
 def part_of(dates: np.ndarray, part: str) -> np.ndarray:
-    """Return one of the numbers of each date as float64, NaN where a date is missing."""
+    """Return a part of each date as float64, NaN for missing dates."""
     given = ~np.isnat(dates)
     values = np.full(len(dates), np.nan)
     values[given] = PARTS[part](dates[given])
@@ -40,12 +40,12 @@ def part_of(dates: np.ndarray, part: str) -> np.ndarray:
 
 
 def are_dates(names: Iterable[str]) -> bool:
-    """Return True if all these texts are written like dates."""
+    """Return whether all these texts look like dates."""
     return all(DATE.fullmatch(name) for name in names)
 
 
 def day_first(column: pd.Series) -> bool | None:
-    """Return whether dates such as 3/4/2020 begin with the day, by others of the column; None if no other tells."""
+    """Return whether dates such as 3/4/2020 begin with the day, judging by the whole column; None if it is unclear."""
     found = [match for value in _different(column) if (match := DATE.fullmatch(str(value).strip())) and match["first"]]
     if any(int(match["first"]) > 12 for match in found):
         return True
@@ -55,16 +55,16 @@ def day_first(column: pd.Series) -> bool | None:
 
 
 def ambiguous(column: pd.Series) -> bool:
-    """Return True if some date of a column could be read in two ways, and no other tells in which."""
+    """Return whether dates of a column can be read in two ways, and no date of the column shows which is meant."""
     written = (DATE.fullmatch(str(value).strip()) for value in _different(column))
     return day_first(column) is None and any(match and match["first"] != match["second"] for match in written)
 
 
 def dates(column: pd.Series, otherwise_day_first: bool = True, where: str = "") -> np.ndarray:
-    """Return a column as datetime64[s], NaT where a value is missing.
+    """Return a column as datetime64[s], NaT for missing values.
 
-    `otherwise_day_first` says how to read 3/4/2020 if no other date of the column tells; `where` says in messages where
-    the rows are from.
+    `otherwise_day_first` decides how to read 3/4/2020 if no date of the column does. Error messages name the source of
+    the rows, `where`.
     """
     if isinstance(column.dtype, pd.PeriodDtype):
         column = column.dt.to_timestamp()

@@ -1,4 +1,4 @@
-"""CSV as programs write it: separated by commas, semicolons or tabs, in UTF-8, UTF-16 or Windows-1252 (Latin-1)."""
+"""Read CSV files: separated by commas, semicolons or tabs, in UTF-8, UTF-16 or Windows-1252 (Latin-1)."""
 
 import codecs
 import csv
@@ -18,17 +18,17 @@ from fedcso.datasets.tables.numerals import COMMA, POINT, example, fitting_style
 
 SEPARATORS = (",", ";", "\t")
 SAMPLE = 65536
-"""Bytes of a file by which its separator and encoding are found."""
+"""The number of bytes from which separator and encoding are determined."""
 
 
 def read_delimited(file: Path, wanted: Collection[str] = ()) -> tuple[pd.DataFrame, list[str]]:
-    """Return the table in a file, and notes; the names of `wanted` columns help to find the separator."""
+    """Return the table in a file, and notes; the names of the `wanted` columns help to determine the separator."""
     sample = _sample(file)
     frame, settings = _parse(file, sample, wanted)
     frame, notes = with_names(frame, file)
     if settings["encoding"] == WINDOWS:
         notes.append(f"{file.name}: read as Windows-1252 (Latin-1), because it is not UTF-8")
-    # Points in what pandas took for numbers tell that a comma is not the decimal sign, unless other columns do.
+    # If pandas read numbers with decimal points, commas are not decimal signs, unless other columns show that they are.
     pointed = [str(name) for name in frame.select_dtypes("float") if (frame[name].dropna() % 1 != 0).any()]
     usual = POINT if settings["sep"] == "," or pointed else COMMA
     frame, style, remarks = read_numbers(frame, usual)
@@ -59,7 +59,7 @@ def _sample(file: Path) -> bytes:
 def _parse(
     file: Path, sample: bytes, wanted: Collection[str], more: Mapping[str, Any] = MappingProxyType({})
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Read a file in the first encoding in which it is text; return it with the settings that were right."""
+    """Read a file with the first encoding that can decode it; return the table and the settings used."""
     wide = sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     for encoding in [UTF16] if wide else [] if b"\0" in sample else [UTF8, WINDOWS]:
         separator = _separator(sample.decode(encoding, errors="ignore"), wanted)
@@ -72,13 +72,13 @@ def _parse(
 
 
 def _separator(sample: str, wanted: Collection[str]) -> str:
-    """Return the separator with which the wanted columns are there, or otherwise with which most columns are."""
+    """Return the separator that gives the wanted columns or, failing that, the most columns."""
 
     def merit(separator: str) -> tuple[bool, int]:
         lines = csv.reader(io.StringIO(sample, newline=""), delimiter=separator, skipinitialspace=True)
         try:
             header = [name.strip() for name in next((line for line in lines if any(line)), [])]
-        except csv.Error:  # a field without end, say; pandas will name what is wrong
+        except csv.Error:  # such as an unclosed quote, which pandas reports better
             return False, 0
         return set(wanted) <= set(header), len(header)
 
@@ -86,7 +86,7 @@ def _separator(sample: str, wanted: Collection[str]) -> str:
 
 
 def _read(file: Path, settings: dict[str, Any]) -> pd.DataFrame:
-    """Read a file with pandas; names are read apart, because pandas renames those that occur twice."""
+    """Read a file with pandas; the header is read separately, because pandas renames repeated names."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # a row is longer than the header
         names = pd.read_csv(file, header=None, nrows=1, **(settings | AS_TEXT))
@@ -98,7 +98,7 @@ def _read(file: Path, settings: dict[str, Any]) -> pd.DataFrame:
 def _read_points_as_groups(
     frame: pd.DataFrame, file: Path, names: list[str], settings: dict[str, Any]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Read 1.234 as 1234 where other columns have decimal commas; pandas took the point for the decimal sign."""
+    """Read 1.234 as 1234, because other columns have decimal commas; pandas read the point as the decimal sign."""
     written = pd.read_csv(file, dtype=str, index_col=False, **settings)
     written.columns = pd.Index([str(name).strip() for name in written.columns])
     read, notes = frame.copy(deep=False), []

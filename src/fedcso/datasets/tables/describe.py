@@ -1,6 +1,6 @@
-"""What a site tells of its own table: counts, means and deviations of columns, never a row.
+"""Describe a site's table for the coordinator: counts, means and standard deviations of columns, never a row.
 
-A category is told only if it occurs at least five times, a mean only if it is one of five values or more.
+Categories that occur fewer than five times, and means of fewer than five values, are left out.
 """
 
 import math
@@ -23,32 +23,32 @@ from fedcso.datasets.tables.roles import Roles, names_of
 from fedcso.datasets.tables.table import split_rows
 
 FEWEST = 5
-"""Fewer rows than this are never described: a mean over four is too near to a row."""
+"""Fewer values than this are not described, because their mean would reveal too much about single rows."""
 
 IDENTIFIERS = "identifiers"
-"""The kind of a column of which nothing is told, because it names rows."""
+"""The kind of columns that identify rows; their values are not described."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column by what may leave a site; a mean and a deviation only of five values or more."""
+    """The description of a column that a site sends; mean and deviation are 0 for fewer than five values."""
 
     kind: str
     given: int
-    """Rows with a value."""
+    """The number of rows with a value."""
     missing: int
     mean: float = 0.0
     deviation: float = 0.0
     categories: dict[str, int] = field(default_factory=dict)
-    """Rows of each category, or word for yes and no, that occurs five times or more."""
+    """The number of rows of each category (or word for yes and no) that occurs at least five times."""
     parts: dict[str, "Column"] = field(default_factory=dict)
-    """Of dates: the year, month and so on, each as a column of numbers."""
+    """For dates: year, month and so on, each as a column of numbers."""
     day_first: bool | None = None
-    """Of dates: whether 3/4/2020 begins with the day; None if that can't be told."""
+    """For dates: whether 3/4/2020 begins with the day; None if it is unclear."""
 
     @classmethod
     def read(cls, written: Mapping[str, Any]) -> "Column":
-        """Return a column as it came from a site; raise if it can't be one."""
+        """Parse a column received from a site; raise if it is malformed."""
         parts = {str(part): cls.read(column) for part, column in written.get("parts", {}).items()}
         column = cls(**{**written, "parts": parts})
         numbers = [column.given, column.missing, column.mean, column.deviation, *column.categories.values()]
@@ -59,17 +59,17 @@ class Column:
 
 @dataclass(frozen=True)
 class Description:
-    """A site's training rows, described."""
+    """The description of a site's training rows."""
 
     rows: int
     positives: int
     columns: dict[str, Column]
     pictures: tuple[int, ...] | None = None
-    """The channels, height and width of pictures; there are no columns then."""
+    """Channels, height and width of the pictures, if there are pictures instead of columns."""
 
     @classmethod
     def read(cls, site: str, written: Any) -> "Description":
-        """Return a description as it came from a site, which may have sent anything."""
+        """Parse a description received from a site; raise if it is malformed."""
         try:
             columns = {str(name): Column.read(column) for name, column in written["columns"].items()}
             pictures = tuple(map(int, written["pictures"])) if written.get("pictures") else None
@@ -80,12 +80,12 @@ class Description:
             raise FedcsoError(f"site {site} describes its table in a way that can't be read ({error})") from error
 
     def as_json(self) -> dict[str, Any]:
-        """Return the description as it travels."""
+        """Return the description in the form in which it is sent."""
         return asdict(self)
 
 
 class OwnRows(NamedTuple):
-    """A site's table: its rows, its labels as 0 and 1, and which rows train, validate and test."""
+    """A site's table: rows, labels (0 or 1), and the indices of the rows for training, validation and test."""
 
     rows: TableRows
     labels: np.ndarray
@@ -93,7 +93,7 @@ class OwnRows(NamedTuple):
 
 
 class Described(NamedTuple):
-    """What would leave a site, how many rows it has for each purpose, and what its people should know."""
+    """The description that a site would send, the number of rows of each part, and notes for the site's staff."""
 
     description: Description
     parts: dict[str, int]
@@ -143,7 +143,7 @@ def _column(column: pd.Series, kind: str, keep: bool) -> Column:
 
 
 def _numbers(column: pd.Series) -> Column:
-    """Describe numbers; where they are words for yes and no, those too, which may be categories at other sites."""
+    """Describe numbers, and words for yes and no also as categories, which they may be at other sites."""
     words = {} if column.dtype.kind in "biuf" else _common(column)
     return _moments(numbers(column), words if truth(words) else {})
 
@@ -174,4 +174,4 @@ def _common(column: pd.Series) -> dict[str, int]:
 
 
 DESCRIBE = {NUMBERS: _numbers, DATES: _dates, CATEGORIES: _categories}
-"""How a column is described, by its kind."""
+"""The function that describes a column of each kind."""

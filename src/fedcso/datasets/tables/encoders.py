@@ -1,8 +1,8 @@
-"""How a table's columns become numbers for a network: its encoders, for training rows and new ones alike.
+"""Encode a table's columns as numbers for a network, in the same way for training rows and new rows.
 
-Each column becomes one or several: its numbers standardised (of a date its year, month and so on), a 0/1 column for
-"is missing", or a 0/1 column for each category. What that takes (medians, means, categories) is a `Preparation`, which
-can be kept as JSON.
+Each column becomes one or several: standardised numbers (for dates: year, month and so on), a 0/1 column for "is
+missing", or a 0/1 column for each category. The constants (medians, means, categories) form a `Preparation`, which
+encodes new rows in the same way and can be saved as JSON.
 """
 
 import dataclasses
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     import torch
 
 OTHER = "other"
-"""Where rarer categories go, and those that training has not seen."""
+"""The category for rare categories and for those that do not occur in training."""
 
 FURTHEST = 1e6
-"""Standardised values end here: in training none comes near, and no new row shall make a network overflow."""
+"""Standardised values are clipped here: far beyond any in training, but no new row can make a network overflow."""
 
 
 @dataclass(frozen=True)
 class Numeric:
-    """Missing values become the median, then (value − mean) / std."""
+    """Replaces missing values by the median, then computes (value − mean) / std."""
 
     name: str
     median: float
@@ -43,7 +43,7 @@ class Numeric:
 
     @property
     def names(self) -> list[str]:
-        """One column, named as it was."""
+        """One column with the original name."""
         return [self.name]
 
     def encode(self, column: pd.Series) -> np.ndarray:
@@ -51,15 +51,15 @@ class Numeric:
         return self.standardise(numbers(column))
 
     def standardise(self, values: np.ndarray) -> np.ndarray:
-        """One column, of numbers some of which may be missing."""
+        """Return one column; some of the numbers may be missing."""
         filled = np.where(np.isnan(values), self.median, values)
-        with np.errstate(over="ignore"):  # an infinite quotient, too, ends at the furthest
+        with np.errstate(over="ignore"):  # also clips infinite quotients
             return np.clip((filled - self.mean) / self.std, -FURTHEST, FURTHEST)[:, None]
 
 
 @dataclass(frozen=True)
 class DatePart:
-    """One number of a date, such as its month, standardised as other numbers are."""
+    """A part of a date, such as its month, standardised like other numbers."""
 
     name: str
     part: str
@@ -77,7 +77,7 @@ class DatePart:
 
     @property
     def names(self) -> list[str]:
-        """One column that says which part it is."""
+        """One column, named after the part."""
         return [f"{self.name} {self.part}"]
 
     def encode(self, column: pd.Series) -> np.ndarray:
@@ -90,13 +90,13 @@ class DatePart:
 
 @dataclass(frozen=True)
 class Missing:
-    """1 where the value is missing."""
+    """A column that is 1 where the value is missing."""
 
     name: str
 
     @property
     def names(self) -> list[str]:
-        """One column that says what it is."""
+        """One column, named as an indicator."""
         return [f"{self.name} is missing"]
 
     def encode(self, column: pd.Series) -> np.ndarray:
@@ -106,14 +106,14 @@ class Missing:
 
 @dataclass(frozen=True)
 class Categorical:
-    """1 in the column of the row's category, 0 in all others."""
+    """One-hot encoding: 1 in the column of the row's category, 0 in all others."""
 
     name: str
     categories: tuple[str, ...]
 
     @property
     def names(self) -> list[str]:
-        """One column a category, one for others, one for none."""
+        """One column for each category, one for other categories, one for missing values."""
         return [f"{self.name} = {category}" for category in (*self.categories, OTHER)] + [f"{self.name} is missing"]
 
     def encode(self, column: pd.Series) -> np.ndarray:
@@ -136,11 +136,11 @@ class Preparation:
 
     @property
     def names(self) -> list[str]:
-        """The encoded columns."""
+        """The names of the encoded columns."""
         return [name for encoder in self.encoders for name in encoder.names]
 
     def apply(self, frame: pd.DataFrame) -> "torch.Tensor":
-        """Rows as `encode` returns them, for a network in torch."""
+        """Encode rows as float32 (rows, encoded columns), without NaN; columns unknown in training are ignored."""
         import torch  # late: exported models prepare rows without it
 
         return torch.from_numpy(self.encode(frame))
@@ -161,13 +161,13 @@ class Preparation:
         return encoded
 
     def to_json(self) -> str:
-        """To be kept beside a model; `from_json` gives the same again, to the bit."""
+        """Return JSON to be saved with a model; `from_json` restores the preparation exactly."""
         encoders = [{"encoder": type(encoder).__name__, **dataclasses.asdict(encoder)} for encoder in self.encoders]
         return json.dumps({"encoders": encoders}, indent=1)
 
     @classmethod
     def from_json(cls, written: str) -> "Preparation":
-        """What `to_json` wrote."""
+        """Restore a preparation from the output of `to_json`."""
         try:
             return cls(tuple(_encoder(dict(fields)) for fields in json.loads(written)["encoders"]))
         except (ValueError, TypeError, LookupError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Which files a path stands for: one, several by a pattern, or all tables of a folder."""
+"""Find the files that a path denotes: one file, those that match a pattern, or all tables in a folder."""
 
 import glob
 from collections.abc import Iterable, Sequence
@@ -10,20 +10,20 @@ from fedcso.datasets.tables.formats import FORMATS, ending
 ENDINGS = ", ".join(FORMATS)
 
 DOCUMENTS = ("readme", "license", "licence", "changelog", "thumbs.db", "desktop.ini", ".", "~$")
-"""How the names of files begin that are beside data without being data."""
+"""Beginnings of the names of files that often lie beside data but contain none."""
 
 NOT_TABLES = (
     *(".md", ".rst", ".html", ".pdf", ".docx", ".py", ".ipynb", ".sh", ".yaml", ".yml", ".toml", ".log"),
     *(".png", ".jpg", ".jpeg", ".svg"),
 )
-"""How the names of files end that are beside data without being data."""
+"""Endings of the names of such files."""
 
 SHOWN = 3
-"""This many names are listed in a note."""
+"""The largest number of names in a note."""
 
 
 def table_files(path: str | Path | Sequence[str | Path]) -> tuple[list[Path], list[str]]:
-    """Return the files that are meant, in the order of their names, and notes on what else is in their folder."""
+    """Return the files sorted by name, and notes on other content of their folder."""
     notes: list[str] = []
     if not isinstance(path, str | Path):
         found = [Path(name).expanduser() for name in path]
@@ -42,19 +42,19 @@ def table_files(path: str | Path | Sequence[str | Path]) -> tuple[list[Path], li
 
 
 def site_of(file: Path) -> str:
-    """Return the name of the site whose table the file is."""
+    """Return the name of the site that a file belongs to."""
     return file.name[: len(file.name) - len(ending(file))]
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return the first names of many, and how many more there are."""
+    """List names; if there are many, list the first and the number of the others."""
     every = list(names)
     more = f" and {len(every) - SHOWN} more" if len(every) > SHOWN else ""
     return ", ".join(every[:SHOWN]) + more
 
 
 def _in_folder(folder: Path) -> tuple[list[Path], list[str]]:
-    """Return a folder's tables, and a note that names what is plainly something else; raise for all other files."""
+    """Return the tables in a folder, and a note on content that is clearly no table; raise for any other file."""
     tables, others = [], []
     for entry in sorted(folder.iterdir()):
         if entry.is_dir():

@@ -1,4 +1,4 @@
-"""One file as a table: CSV, Parquet, Excel or NPZ."""
+"""Read a table from a file: CSV, Parquet, Excel or NPZ."""
 
 import zipfile
 import zlib
@@ -26,11 +26,11 @@ UNREADABLE = (
     pd.errors.ParserError,
     pd.errors.ParserWarning,
 )
-"""How files turn out not to be what their names say."""
+"""Errors that readers raise if a file does not have the format of its name."""
 
 
 class Sheet(NamedTuple):
-    """What is in one file: columns, and pictures (rows, channels, height, width) if it is an NPZ file with some."""
+    """The content of a file: columns and, in NPZ files, possibly pictures (rows, channels, height, width)."""
 
     frame: pd.DataFrame
     notes: list[str]
@@ -38,15 +38,15 @@ class Sheet(NamedTuple):
 
 
 class Format(NamedTuple):
-    """How a kind of file is read; `wanted` are names of columns that it should have."""
+    """How to read a file format; `wanted` are the names of columns that are expected in the file."""
 
     read: Callable[[Path, Collection[str]], Sheet]
     needs: str = ""
-    """A package that must be installed."""
+    """The package that it needs."""
 
 
 def read_sheet(file: Path, wanted: Collection[str] = ()) -> Sheet:
-    """Return what is in a file; raise if it can't be read."""
+    """Return the content of a file; raise if it can't be read."""
     if not file.is_file():
         raise FedcsoError(f"there is no file {file}")
     kind = FORMATS[ending(file)]
@@ -66,7 +66,7 @@ def read_sheet(file: Path, wanted: Collection[str] = ()) -> Sheet:
 
 
 def ending(file: Path) -> str:
-    """Return the ending that says what kind of table a file is, in lower case; nothing if it is not a table."""
+    """Return the ending that determines the format of a table, in lower case; empty if the file is no table."""
     return next((known for known in FORMATS if file.name.lower().endswith(known)), "")
 
 
@@ -79,7 +79,7 @@ def _parquet(file: Path, wanted: Collection[str]) -> Sheet:
 
 
 def _excel(file: Path, wanted: Collection[str]) -> Sheet:
-    """Read the first sheet; names are read apart, because pandas renames those that occur twice."""
+    """Read the first sheet; the header is read separately, because pandas renames repeated names."""
     with pd.ExcelFile(file, engine="openpyxl") as book:
         cells = pd.read_excel(book, header=None, dtype=object).dropna(how="all")
         first, *rest = book.sheet_names
@@ -92,7 +92,7 @@ def _excel(file: Path, wanted: Collection[str]) -> Sheet:
 
 
 def _npz(file: Path, wanted: Collection[str]) -> Sheet:
-    """An array with one axis is a column, one with two axes several (X becomes X0, X1, …), with four it is pictures."""
+    """Read arrays: one axis is a column, two axes are several (X becomes X0, X1, …), four axes are pictures."""
     columns: dict[str, np.ndarray] = {}
     pictures: dict[str, np.ndarray] = {}
     with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:

@@ -1,4 +1,4 @@
-"""The names of a table's columns, checked when it has been read."""
+"""Check the column names of a table that has been read."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from fedcso.core.errors import FedcsoError
 
 
 def with_names(frame: pd.DataFrame, file: Path) -> tuple[pd.DataFrame, list[str]]:
-    """Return a table without columns that have no name, and a note on them; raise if two have the same, or no rows."""
+    """Return a table without its unnamed columns, and a note on them; raise for repeated names or no rows."""
     names = [str(name).strip() for name in frame.columns]
     frame.columns = pd.Index(names)
     repeated = [name for name in frame.columns[frame.columns.duplicated()] if name]

@@ -1,4 +1,4 @@
-"""Columns that name rows rather than describe them, such as patient_id: a network would learn them by heart."""
+"""Detect columns that identify rows, such as patient_id: a network would memorise them."""
 
 import re
 
@@ -8,23 +8,23 @@ import pandas as pd
 from fedcso.datasets.tables.columns import CATEGORIES, NUMBERS, numbers, texts
 
 MANY = 50
-"""With fewer values than this it tells little that they are different."""
+"""With fewer values, all of them can be different by chance."""
 
 NEARLY_ALL = 0.9
-"""The share of different values from which on a column is nearly unique."""
+"""A column with at least this share of distinct values counts as nearly unique."""
 
 WORDS = frozenset({"id", "ids", "uid", "uuid", "guid", "identifier", "mrn", "nr", "no", "num", "number"}) | {
     *("index", "idx", "row", "record", "key")
 }
-"""Words in the names of columns that identify."""
+"""Words in the names of columns that identify rows."""
 
 
 def identifies(column: pd.Series, kind: str, sites: np.ndarray) -> bool:
-    """Return True if a column names rows; `sites` has the number of each row's site.
+    """Return whether a column identifies rows; `sites` has the number of each row's site.
 
-    Text does if it is nearly unique. Text or whole numbers that are nearly unique, be it only at each large site, do if
-    the column is called like an identifier, or if it numbers the rows: there is hardly a gap between the least and the
-    largest. Other whole numbers can be unique and still measure something.
+    Text identifies rows if it is nearly unique. Text or whole numbers that are nearly unique, at least within each
+    large site, also do if the column's name says so, or if they number the rows, with few gaps between the least
+    and the largest. Other whole numbers can be unique and still be measurements.
     """
     if kind == CATEGORIES:
         values, places = _names(column, sites)
@@ -43,7 +43,7 @@ def identifies(column: pd.Series, kind: str, sites: np.ndarray) -> bool:
 
 
 def may_identify(column: pd.Series, kind: str) -> bool:
-    """Return True if a column holds whole numbers that are all different, which may or may not identify."""
+    """Return whether a column holds whole numbers that are all different; these may or may not identify rows."""
     if kind != NUMBERS:
         return False
     values, _ = _whole_numbers(column, np.zeros(len(column), dtype=np.int64))
@@ -51,7 +51,7 @@ def may_identify(column: pd.Series, kind: str) -> bool:
 
 
 def named_like_one(name: str) -> bool:
-    """Return True if a word of a name is usual for identifiers: patient_id, PatientID, row-nr."""
+    """Return whether a name contains a usual word for identifiers: patient_id, PatientID, row-nr."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
     return not WORDS.isdisjoint(re.split(r"[^a-z]+", words.lower()))
 
@@ -64,7 +64,7 @@ def _names(column: pd.Series, sites: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _whole_numbers(column: pd.Series, sites: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values of a column and their sites; none at all if some value is not a whole number."""
+    """Return the values of a column and their sites; nothing unless all values are whole numbers."""
     values = numbers(column)
     given = ~np.isnan(values)
     if (np.rint(values[given]) != values[given]).any():
@@ -77,7 +77,7 @@ def _different(values: np.ndarray) -> int:
 
 
 def _nearly_unique(values: np.ndarray, places: np.ndarray) -> bool:
-    """Return True if nearly all values are different, where the same value at two places counts as two."""
+    """Return whether nearly all values are different; equal values at different sites count as different."""
     if len(values) <= MANY:
         return False
     return _different(pd.util.hash_array(values) ^ pd.util.hash_array(places)) >= NEARLY_ALL * len(values)

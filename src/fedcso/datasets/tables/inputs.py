@@ -1,4 +1,4 @@
-"""What a network gets of a table's rows: its columns as numbers, or its pictures."""
+"""Turn rows of a table into inputs of a network: encoded columns, or pictures."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,24 +13,24 @@ from fedcso.datasets.tables.read import TableRows
 
 
 class Inputs(Protocol):
-    """How rows become inputs, once that is settled."""
+    """How rows become inputs."""
 
     @property
     def names(self) -> list[str]:
-        """The inputs' columns; pictures have none."""
+        """The names of the inputs' columns; none for pictures."""
 
     @property
     def preparation(self) -> Preparation | None:
-        """What makes the same numbers of new rows; pictures need nothing."""
+        """Encodes new rows in the same way; None for pictures."""
 
     def of(self, rows: TableRows, which: np.ndarray) -> torch.Tensor:
         """Return the inputs of some rows."""
 
     def empty(self) -> torch.Tensor:
-        """Return the inputs of no rows."""
+        """Return inputs without rows."""
 
     def prints(self, rows: TableRows, labels: np.ndarray) -> np.ndarray:
-        """Return a number for each row that is the same for copies of it."""
+        """Return a number for each row, equal for copies of a row."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class ColumnInputs:
 
     @property
     def names(self) -> list[str]:
-        """The encoded columns."""
+        """The names of the encoded columns."""
         return self.preparation.names
 
     def of(self, rows: TableRows, which: np.ndarray) -> torch.Tensor:
-        """Encode some rows; a column that a site lacks is missing in all its rows."""
+        """Encode some rows; if a site lacks a column, its values are missing."""
         frame = rows.features.iloc[which]
         absent = {encoder.name for encoder in self.preparation.encoders} - set(frame.columns)
         return self.preparation.apply(frame.reindex(columns=[*frame.columns, *absent]) if absent else frame)
@@ -55,7 +55,7 @@ class ColumnInputs:
         return self.preparation.apply(pd.DataFrame({encoder.name: [] for encoder in self.preparation.encoders}))
 
     def prints(self, rows: TableRows, labels: np.ndarray) -> np.ndarray:
-        """Compare the columns that are used: not identifiers, by which copies would differ."""
+        """Compare only the columns that are used, because copies may differ in their identifiers."""
         return row_prints(rows.features[list(dict.fromkeys(e.name for e in self.preparation.encoders))], labels)
 
 
@@ -68,7 +68,7 @@ class PictureInputs:
 
     @property
     def names(self) -> list[str]:
-        """Pixels have no names."""
+        """No names, because pixels have none."""
         return []
 
     def of(self, rows: TableRows, which: np.ndarray) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Labels as 0 and 1: which of a column's values are positive."""
+"""Convert labels to 0 and 1, and choose the positive ones."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from fedcso.datasets.tables.columns import text, truth
 
 
 def binary_labels(values: Sequence[str], column: str, positive: object = None) -> tuple[np.ndarray, list[str]]:
-    """Return labels as 0 and 1, and a note if it was decided here which is which.
+    """Return labels as 0 and 1, and a note if the positive label was chosen automatically.
 
-    Without `positive`, 1, true and yes are positive, and otherwise the rarer of two values.
+    If `positive` is empty, 1, true and yes are positive, or else the rarer of two values.
     """
     counts = Counter(values)
     if len(counts) < 2:
@@ -33,7 +33,7 @@ def binary_labels(values: Sequence[str], column: str, positive: object = None) -
 
 
 def labels_at_site(values: Sequence[str], column: str, positive: str = "") -> np.ndarray:
-    """Return the labels of one site as 0 and 1; it may have only one of them, so that nothing can be guessed."""
+    """Return a site's labels as 0 and 1; no label is chosen automatically, because a site may have only one."""
     if positive:
         chosen = {part.strip() for part in positive.split(",")}
     elif meaning := truth(set(values)):
@@ -47,10 +47,10 @@ def labels_at_site(values: Sequence[str], column: str, positive: str = "") -> np
 
 
 def _rarer(column: str, counts: Counter[str]) -> str:
-    """Return the rarer of two labels; among more, or if none is rarer, nothing is guessed."""
+    """Return the rarer of two labels; raise if there are more, or if both are equally frequent."""
     (_, most), *_, (rarest, least) = counts.most_common()
     if len(counts) > 2 or most == least:
-        why = "all as frequent" if len(counts) == 2 else "more than two"
+        why = "equally frequent" if len(counts) == 2 else "more than two"
         raise FedcsoError(
             f"column {column!r} has {len(counts)} values ({_some(counts)}), {why}; choose the positive ones with "
             "--positive, separated by commas"
@@ -59,7 +59,7 @@ def _rarer(column: str, counts: Counter[str]) -> str:
 
 
 def _chosen(positive: object, counts: Counter[str]) -> set[str]:
-    """Return one label, or several that are separated by commas."""
+    """Return the positive labels from a list separated by commas; a single label may contain commas."""
     name = str(text(positive))
     chosen = {name} if name in counts else {part.strip() for part in name.split(",")}
     if not chosen < counts.keys():
@@ -68,5 +68,5 @@ def _chosen(positive: object, counts: Counter[str]) -> set[str]:
 
 
 def _some(counts: Counter[str]) -> str:
-    """Return the most frequent values, up to five."""
+    """List the most frequent values, up to five."""
     return ", ".join(repr(value) for value, _ in counts.most_common(5)) + (", …" if len(counts) > 5 else "")

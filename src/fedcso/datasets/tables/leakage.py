@@ -1,6 +1,6 @@
-"""Signs that a test would be too easy: a column that gives the label away, and rows that are there twice.
+"""Warn of data leakage: columns that nearly determine the label, and copies of rows in several parts.
 
-These are warnings for a user, who knows where the columns come from; nothing is changed.
+Only the user knows where the columns come from, so nothing is changed.
 """
 
 import math
@@ -15,23 +15,23 @@ from fedcso.datasets.tables.dates import dates
 from fedcso.datasets.tables.files import listed
 
 NEARLY = 0.99
-"""A column whose AUROC is at least this, or at most one minus this, nearly gives the label."""
+"""A column with at least this AUROC, or at most one minus this, nearly determines the label."""
 
 FEWEST = 10
-"""With fewer positive or fewer negative rows a column gives the label by chance."""
+"""With fewer positive or negative rows, a column can determine the label by chance."""
 
 MOST = 10_000
-"""This many rows of either label are looked at."""
+"""The largest number of rows of each label that are examined."""
 
 COMMON = 5
-"""A category with fewer rows says nothing of its label."""
+"""Categories with fewer rows are not examined."""
 
 MORE_THAN_CHANCE = 10
-"""Equal rows are copies if there are this many times more pairs of them than there would be by chance."""
+"""Equal rows count as copies if there are this many times more pairs of them than expected by chance."""
 
 
 def telling_columns(train: pd.DataFrame, kinds: Mapping[str, str], labels: np.ndarray) -> list[str]:
-    """Return notes on columns each of which nearly gives the label of the training rows."""
+    """Return notes on columns that alone nearly determine the label of the training rows."""
     rows = [np.flatnonzero(labels == label) for label in (0, 1)]
     if min(map(len, rows)) < FEWEST:
         return []
@@ -53,7 +53,7 @@ def telling_columns(train: pd.DataFrame, kinds: Mapping[str, str], labels: np.nd
 
 
 def _scores(column: pd.Series, kind: str, truth: np.ndarray) -> np.ndarray:
-    """Return a number for each row: the value itself, or how many of the rows with the same category are positive."""
+    """Return a score for each row: the value itself, or the share of positives among rows of the same category."""
     if kind == CATEGORIES:
         codes, _ = pd.factorize(np.array(texts(column), dtype=object), use_na_sentinel=False)
         rows = np.bincount(codes)
@@ -73,9 +73,9 @@ def _auroc(scores: np.ndarray, truth: np.ndarray) -> float:
 
 
 def row_prints(frame: pd.DataFrame, labels: np.ndarray) -> np.ndarray:
-    """Return a number for each row that is the same for equal rows with equal labels.
+    """Return a number for each row, equal for equal rows with equal labels.
 
-    If columns have so few values that rows are equal by chance, all numbers are different.
+    If the columns have so few values that rows are equal by chance, all numbers differ.
     """
     prints: np.ndarray = pd.util.hash_pandas_object(frame, index=False).to_numpy() ^ pd.util.hash_array(labels)
     equal = _equal_pairs(pd.Series(prints))
@@ -87,20 +87,20 @@ def row_prints(frame: pd.DataFrame, labels: np.ndarray) -> np.ndarray:
 
 
 def _equal_pairs(values: pd.Series) -> float:
-    """Return how many pairs of rows have the same value."""
+    """Return the number of pairs of rows with the same value."""
     counts = values.value_counts(dropna=False).to_numpy(np.float64)
     return float((counts * (counts - 1) / 2).sum())
 
 
 def picture_prints(pictures: torch.Tensor, labels: np.ndarray) -> np.ndarray:
-    """Return a number for each picture that is the same for equal pictures with equal labels."""
+    """Return a number for each picture, equal for equal pictures with equal labels."""
     contents = np.empty(len(pictures), dtype=object)
     contents[:] = [picture.numpy().tobytes() for picture in pictures]
     return pd.util.hash_array(contents) ^ pd.util.hash_array(labels)
 
 
 def copies_across_parts(prints: np.ndarray, parts: Mapping[str, np.ndarray]) -> list[str]:
-    """Return a note for each part that has copies of rows of the parts before it, which are train and validation."""
+    """Return a note for each part that contains copies of rows of an earlier part (train, validation, test)."""
     notes, before = [], prints[parts["train"]]
     for part in ("validation", "test"):
         own = prints[parts[part]]
@@ -115,7 +115,7 @@ def copies_across_parts(prints: np.ndarray, parts: Mapping[str, np.ndarray]) -> 
 
 
 def copies_across_sites(prints: np.ndarray, places: np.ndarray, names: Sequence[str]) -> list[str]:
-    """Return a note if rows are at several sites."""
+    """Return a note if several sites have copies of the same rows."""
     pairs = pd.DataFrame({"row": prints, "site": places}).drop_duplicates()
     shared = pairs[pairs["row"].duplicated(keep=False)]
     if shared.empty:

@@ -1,7 +1,7 @@
-"""Numbers as people write them: 1234.5, 1,234.5, 1.234,5, 1 234,5 and 1'234.5 are the same number.
+"""Read numbers as people write them: 1234.5, 1,234.5, 1.234,5, 1 234,5 and 1'234.5 are the same number.
 
-A column of text is one of numbers if all its values are written in one of two styles, with a decimal point or with a
-decimal comma. Where a column fits both (1,234), other columns of the same file decide.
+A column of text holds numbers if all its values are in one of two styles, with a decimal point or with a decimal comma.
+If a column fits both (1,234), other columns of the same file decide.
 """
 
 import re
@@ -14,15 +14,15 @@ import numpy as np
 import pandas as pd
 
 BETWEEN_GROUPS = "'’ \u00a0\u202f"
-"""Signs between groups of three digits that go with either decimal sign; the last two are spaces of Unicode."""
+"""Separators of thousands in both styles; the last two are Unicode spaces."""
 
 FIRST = 100
-"""Most columns of text are seen not to be numbers by this many rows."""
+"""The number of rows checked first: they are enough to rule out most columns of text."""
 
 
 @dataclass(frozen=True)
 class Style:
-    """A way to write numbers, by its decimal sign and by the sign that is the decimal one in the other style."""
+    """A style of writing numbers: its decimal sign, and that of the other style."""
 
     decimal: str
     other: str
@@ -38,7 +38,7 @@ class Style:
         return re.compile(rf"[+-]?(?:{whole}(?:{sign}\d*)?|{sign}\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
     def fits(self, values: Iterable[str]) -> bool:
-        """Return True if all values are numbers in this style; a code with leading zeros, such as 007, is not."""
+        """Return whether all values are numbers in this style; codes with leading zeros, such as 007, are not."""
         return all(self._number.fullmatch(value) for value in values)
 
     def parse(self, words: pd.Series) -> np.ndarray:
@@ -51,10 +51,10 @@ POINT, COMMA = Style(".", ","), Style(",", ".")
 
 
 def read_numbers(frame: pd.DataFrame, usual: Style = POINT) -> tuple[pd.DataFrame, Style | None, list[str]]:
-    """Turn columns of text that are numbers into numbers.
+    """Convert columns of text that hold numbers.
 
-    Returns the table, the style that it certainly has (None if no column tells) and notes on columns that could be
-    read either way; these are read as the others are, or in the usual style.
+    Returns the table, its style (None if no column determines it), and notes on columns that fit both styles; these
+    are read in the style of the others or, if there is none, in the usual style.
     """
     fitting = {name: styles for name in frame.columns if (styles := fitting_styles(frame[name]))}
     certain = Counter(styles[0] for styles in fitting.values() if len(styles) == 1)
@@ -67,7 +67,7 @@ def read_numbers(frame: pd.DataFrame, usual: Style = POINT) -> tuple[pd.DataFram
 
 
 def fitting_styles(column: pd.Series) -> list[Style]:
-    """Return the styles in which all texts of a column are numbers; none if it has no text, or other things too."""
+    """Return the styles in which all values of a column are numbers; none if it has no text, or other values."""
     if column.dtype != object and not isinstance(column.dtype, pd.StringDtype):
         return []
     if len(column) > FIRST and not any(style.fits(_words(column.iloc[:FIRST])) for style in (POINT, COMMA)):
@@ -80,7 +80,7 @@ def fitting_styles(column: pd.Series) -> list[Style]:
 
 
 def parse(column: pd.Series, style: Style) -> pd.Series:
-    """Return a column with its texts as numbers; numbers stay what they are, and blank texts are missing."""
+    """Convert the texts of a column to numbers; numbers are kept, and blank texts become missing."""
     text, words = _is_text(column), _words(column)
     values = pd.Series(np.nan, index=column.index, name=column.name)
     values[~text] = pd.to_numeric(column[~text], errors="coerce").astype(np.float64)
@@ -89,7 +89,7 @@ def parse(column: pd.Series, style: Style) -> pd.Series:
 
 
 def example(column: pd.Series, numbers: pd.Series) -> list[str]:
-    """Return a note on how a number with a comma or a point is read that could mean another number."""
+    """Return a note that shows how an ambiguous number was read."""
     words = _words(column)
     signed = words[words.str.contains("[.,]", regex=True)]
     return [f"{column.name}: {signed.iloc[0]!r} is read as {numbers[signed.index[0]]:.12g}"] if len(signed) else []
@@ -102,6 +102,6 @@ def _is_text(column: pd.Series) -> np.ndarray:
 
 
 def _words(column: pd.Series) -> pd.Series:
-    """Return the texts of a column without blanks around them; blank ones are left out."""
+    """Return the texts of a column without surrounding blanks, and without blank texts."""
     words = column[_is_text(column)].astype(object).str.strip()
     return words[words != ""]

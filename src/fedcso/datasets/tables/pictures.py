@@ -1,4 +1,4 @@
-"""Pictures as bytes (number, channels, height, width): from an array, or from the files that a column names."""
+"""Read pictures as bytes (number, channels, height, width) from an array, or from the files named in a column."""
 
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,11 @@ from fedcso.core.errors import FedcsoError
 ENDINGS = (".png", ".jpg", ".jpeg")
 
 CHANNELS = (1, 3)
-"""Grey, and red, green and blue."""
+"""The allowed numbers of channels: grey, or red, green and blue."""
 
 
 def from_array(array: np.ndarray, file: Path) -> tuple[np.ndarray, list[str]]:
-    """Return pictures as bytes, and a note if their axes were in another order; raise if the numbers are no pixels."""
+    """Return pictures as bytes, and a note if their axes were reordered; raise if the values can't be pixels."""
     notes = []
     if array.shape[1] not in CHANNELS and array.shape[3] in CHANNELS:
         array = np.moveaxis(array, 3, 1)
@@ -44,7 +44,7 @@ def _bytes(array: np.ndarray, file: Path) -> np.ndarray:
 
 
 def names_pictures(column: pd.Series) -> bool:
-    """Return True if all values of a column are names of picture files."""
+    """Return whether all values of a column are names of picture files."""
     if column.dtype.kind in "biufmM":
         return False
     given = column.dropna()
@@ -54,9 +54,9 @@ def names_pictures(column: pd.Series) -> bool:
 
 
 def from_files(column: pd.Series, table: Path) -> np.ndarray:
-    """Return the pictures that a column names, in grey if all of them are grey; paths are relative to the table.
+    """Return the pictures named in a column, in grey if all of them are grey; paths are relative to the table.
 
-    The index of the column says in which row of the table a name stands.
+    The index of the column has the row numbers of the table, for error messages.
     """
     try:
         from PIL import Image

@@ -1,4 +1,4 @@
-"""What is learnt from a table's training rows: how each of its columns becomes numbers for a network."""
+"""Choose how to encode a table's columns as numbers for a network, by what the training rows hold."""
 
 import math
 from collections import Counter
@@ -17,15 +17,15 @@ MOST_CATEGORIES = 50
 
 STEADY = 1e-12
 TINY = 1e-150
-"""A column whose standard deviation is less, relative to its largest number or at all, is constant but for rounding."""
+"""A column with a smaller standard deviation, relative to its largest number or absolute, counts as constant."""
 
 
 def prepare(
     train: pd.DataFrame, kinds: Mapping[str, str], sites: np.ndarray | None = None, keep: Collection[str] = ()
 ) -> tuple[Preparation, list[str]]:
-    """Return the preparation for these training rows, and notes on what was left out or looks odd.
+    """Return the preparation for these training rows, and notes on columns that were left out or look suspicious.
 
-    `sites` has the number of each row's site. Identifiers are left out, but for columns in `keep`.
+    `sites` has the number of each row's site. Identifiers are left out, except for the columns in `keep`.
     """
     places = np.zeros(len(train), dtype=np.int64) if sites is None else sites
     encoders: list[Encoder] = []
@@ -46,7 +46,7 @@ def prepare(
 
 
 Learnt = tuple[list[Encoder], list[str]]
-"""The encoders of a column, and notes on it."""
+"""The encoders of a column, and notes about it."""
 
 
 def _numeric(column: pd.Series) -> Learnt:
@@ -105,7 +105,7 @@ def _categorical(column: pd.Series) -> Learnt:
 
 
 LEARN = {NUMBERS: _numeric, DATES: _dates, CATEGORIES: _categorical}
-"""What is learnt of a column, by its kind."""
+"""The function that chooses the encoders for a column of each kind."""
 
 
 def _is_number(value: str) -> bool:

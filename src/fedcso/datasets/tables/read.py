@@ -1,4 +1,4 @@
-"""The rows of a user's table, from files: all sites in one, or one file for each site."""
+"""Read the rows of a user's table from files: one file for all sites, or one for each."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,18 +17,18 @@ from fedcso.datasets.tables.roles import Roles, in_common
 
 
 class TableRows(NamedTuple):
-    """What is known of each row, in the same order: what to learn from, its label and its site."""
+    """The features, label and site of each row, all in the same order."""
 
     features: pd.DataFrame
     labels: list[str]
     sites: list[str]
     notes: list[str]
     pictures: torch.Tensor | None = None
-    """Bytes (rows, channels, height, width) to learn from instead of columns; there are no features then."""
+    """Pictures as bytes (rows, channels, height, width); if there are pictures, there are no features."""
 
 
 def read(path: str | Path | Sequence[str | Path], roles: Roles) -> TableRows:
-    """Read all rows of a file, a folder, a pattern or a list of files; without a site column each file is a site."""
+    """Read all rows of a file, a folder, a pattern or a list of files; without a site column, each file is a site."""
     found, notes = table_files(path)
     names = [site_of(file) for file in found]
     if not roles.site and len(set(names)) < len(names):
@@ -58,7 +58,7 @@ def read(path: str | Path | Sequence[str | Path], roles: Roles) -> TableRows:
 
 
 def read_one(path: str, roles: Roles) -> TableRows:
-    """Read all rows of the one file that a site has; a column that it lacks and others may have is only noted."""
+    """Read all rows of a site's only file; columns that it lacks are noted, because other sites may have them."""
     found, _ = table_files(path)
     if len(found) != 1:
         raise InvalidValue("data", path, f"one file, not {len(found)}")
@@ -69,7 +69,7 @@ def read_one(path: str, roles: Roles) -> TableRows:
 
 
 def read_table(path: str | Path) -> pd.DataFrame:
-    """Return the table in one file as it is read for training: new rows for `Preparation.apply`."""
+    """Read a file in the same way as for training, to get new rows for `Preparation.apply`."""
     found, _ = table_files(path)
     if len(found) != 1:
         raise InvalidValue("path", str(path), f"one file, not {len(found)}")
@@ -77,7 +77,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
 
 
 def _with_inputs(rows: TableRows, path: str, columns: Iterable[str], roles: Roles) -> TableRows:
-    """Return the rows; raise if there is nothing to learn from in them."""
+    """Return the rows; raise if there are no columns to learn from."""
     if rows.pictures is None and not len(rows.features.columns):
         others = [name for name in columns if name not in (roles.label, roles.site)]
         chosen = " by --drop or --columns" if roles.drop or roles.columns else ""
@@ -87,11 +87,11 @@ def _with_inputs(rows: TableRows, path: str, columns: Iterable[str], roles: Role
 
 
 def _joined(files: Sequence[Path], tables: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, list[str]]:
-    """Return the rows of all tables below each other, and notes on columns that not all of them have."""
+    """Concatenate the rows of all tables; return them with notes on columns that some tables lack."""
     if len(tables) == 1:
         return tables[0].reset_index(drop=True), []
     kept, notes = in_common([(file.name, table.columns) for file, table in zip(files, tables, strict=True)])
-    # Column by column: pandas 2 has doubts where all columns are joined at once and one is empty at some site.
+    # Column by column: pandas 2 warns if all columns are joined at once and one is empty at some site.
     columns = {
         name: pd.concat(
             [table[name] if name in table else pd.Series(np.nan, index=table.index) for table in tables],
@@ -103,7 +103,7 @@ def _joined(files: Sequence[Path], tables: Sequence[pd.DataFrame]) -> tuple[pd.D
 
 
 def _joined_pictures(files: Sequence[Path], parts: Sequence[torch.Tensor | None]) -> torch.Tensor | None:
-    """Return the pictures of all files; raise unless all or none have pictures, of one shape."""
+    """Return the pictures of all files; raise unless either all files have pictures of the same shape or none has."""
     shapes = [None if part is None else tuple(part.shape[1:]) for part in parts]
     for file, shape in zip(files, shapes, strict=True):
         if shape != shapes[0]:
@@ -113,9 +113,9 @@ def _joined_pictures(files: Sequence[Path], parts: Sequence[torch.Tensor | None]
 
 
 def _rows(file: Path, roles: Roles) -> tuple[TableRows, list[str]]:
-    """Read one file, and return the names of all its columns too.
+    """Read a file, and return also the names of all its columns.
 
-    It is checked here, where it is known which row of which file is wrong.
+    Values are checked here, where messages can still name the file and the row.
     """
     sheet = read_sheet(file, [name for name in (roles.label, roles.site) if name])
     frame = sheet.frame
@@ -142,7 +142,7 @@ def _column(frame: pd.DataFrame, name: str, file: Path) -> pd.Series:
 
 
 def _sites(frame: pd.DataFrame, name: str, file: Path) -> list[str]:
-    """Return the site of each row; without it nothing can be done."""
+    """Return the site of each row; raise if one is missing."""
     sites = []
     for row, value in enumerate(texts(_column(frame, name, file)), start=1):
         if value is None:
@@ -152,7 +152,7 @@ def _sites(frame: pd.DataFrame, name: str, file: Path) -> list[str]:
 
 
 ColumnsOrPictures = tuple[pd.DataFrame, torch.Tensor | None, list[str]]
-"""What to learn from, and notes."""
+"""The inputs of rows, as columns or pictures, and notes."""
 
 
 def _features(sheet: Sheet, roles: Roles, labelled: np.ndarray, file: Path) -> ColumnsOrPictures:

@@ -1,4 +1,4 @@
-"""What the columns of a table are for, as the user says it."""
+"""The roles of a table's columns, as given by the user."""
 
 import csv
 from collections.abc import Collection, Iterable, Sequence
@@ -10,14 +10,14 @@ from fedcso.datasets.tables.files import listed
 
 @dataclass(frozen=True)
 class Roles:
-    """The label, the site, and which of the other columns to learn from."""
+    """The columns with the label and the site, and those to learn from."""
 
     label: str
     site: str = ""
     drop: tuple[str, ...] = ()
     """Columns to leave out."""
     columns: tuple[str, ...] = ()
-    """The only columns to learn from, even if one of them looks like an identifier; all columns if it is empty."""
+    """The only columns to learn from, even if they look like identifiers; if empty, all columns."""
 
     def __post_init__(self) -> None:
         if self.label and self.site == self.label:
@@ -30,12 +30,12 @@ class Roles:
             raise InvalidValue("drop", both[0], "a column that is not named by --columns too")
 
     def features(self, names: Iterable[str]) -> list[str]:
-        """Return the columns to learn from, of those there are."""
+        """Return which of these columns to learn from."""
         taken = {self.label, self.site, "", *self.drop}
         return [name for name in names if name not in taken and (not self.columns or name in self.columns)]
 
     def require_known(self, names: Iterable[str]) -> None:
-        """Raise if a column is to be left out or to be used that no file has."""
+        """Raise if no file has a column that is to be left out or used."""
         known = list(names)
         for name in (*self.drop, *self.columns):
             if name not in known:
@@ -43,7 +43,7 @@ class Roles:
 
 
 def names_of(written: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the names in a list with commas; a name that has a comma itself stands between double quotes."""
+    """Split names separated by commas; a name that contains a comma is in double quotes."""
     if not isinstance(written, str):
         return tuple(written)
     fields = next(csv.reader([written], skipinitialspace=True), [])
@@ -51,9 +51,9 @@ def names_of(written: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def in_common(tables: Sequence[tuple[str, Collection[str]]]) -> tuple[list[str], list[str]]:
-    """Return the columns to use of tables (a name and columns each) that don't all have the same, and notes.
+    """Return the columns to use of tables with different columns, each given as (name, columns), and notes.
 
-    A column that one table lacks has missing values there; one that only a single table has is left out.
+    In tables that lack a column, its values are missing; a column that only one table has is left out.
     """
     every = dict.fromkeys(name for _, columns in tables for name in columns)
     kept, notes = [], []

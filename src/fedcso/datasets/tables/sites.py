@@ -1,4 +1,4 @@
-"""Rare positives at several sites: the built-in data made rare and dealt out, or one's own table."""
+"""Data with rare positives at several sites: built-in data, made imbalanced and partitioned, or a user's own table."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -17,24 +17,24 @@ if TYPE_CHECKING:  # pandas takes long to load
     from fedcso.datasets.tables.encoders import Preparation
 
 TEN_CLASSES = "5,6,7,8,9"
-"""The paper's positives."""
+"""The positive classes of the paper."""
 
 
 class Sites(NamedTuple):
-    """Each site's examples, label 1 for positive; inputs are float rows or uint8 pictures."""
+    """The examples of each site, with label 1 for positives; inputs are float rows or uint8 pictures."""
 
     names: list[str]
     train: list[Examples]
     validation: list[Examples]
     test: list[Examples]
     notes: list[str]
-    """What a user should know of how they came about."""
+    """Notes for the user on how the data were prepared."""
     preparation: "Preparation | None" = None
-    """Makes the same numbers of new rows of a table."""
+    """Encodes new rows of a table in the same way."""
     positive_rate: float | None = None
-    """The share of positives over all sites, where these are not all."""
+    """The share of positives over all sites, if this object does not hold all of them."""
     variation: Variation = Variation()
-    """Which versions of a picture are trained on."""
+    """The versions of pictures that are used for training."""
     weights: Literal["uniform", "size"] = "uniform"
     """How much sites count in averages, unless the plan says otherwise."""
 
@@ -98,7 +98,7 @@ def _own_table(data: str, label: str, site: str, positive: str, drop: str, colum
 
 
 def _built_in(data: str, positive: str, clients: int, alpha: float, classes: int, removed: float, seed: int) -> Sites:
-    """All examples are dealt together, so that a site's test data are like those it trains on."""
+    """Partition all examples together, so that a site's test data are distributed like its training data."""
     inputs, labels, parts = _splits(data, seed)
     chosen = positive or (TEN_CLASSES if len(torch.unique(labels)) == 10 else "1")
     try:
@@ -108,7 +108,7 @@ def _built_in(data: str, positive: str, clients: int, alpha: float, classes: int
     binary = binarise(labels, values)
     train = parts["train"][thin_positives(binary[parts["train"]], removed, seed)]
     parts = parts | {"train": train}
-    if inputs.dtype != torch.uint8:  # measurements: scaled by what is known in training
+    if inputs.dtype != torch.uint8:  # measurements are scaled by constants from the training part
         mean, std = inputs[train].mean(0), inputs[train].std(0).clamp_min(1e-6)
         inputs = (inputs - mean) / std
     everything = torch.cat(list(parts.values()))
@@ -129,7 +129,7 @@ def _built_in(data: str, positive: str, clients: int, alpha: float, classes: int
 
 
 def _splits(data: str, seed: int) -> tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]:
-    """Inputs, labels, and which examples train, validate and test; pictures keep the test set they came with."""
+    """Return inputs, labels, and the indices of each part; pictures keep their published test set."""
     if data in DATASETS:
         examples = load(data)
         split = train_validation_test(len(examples.labels), seed)
@@ -143,7 +143,7 @@ def _splits(data: str, seed: int) -> tuple[torch.Tensor, torch.Tensor, dict[str,
 
 
 def _cut(everything: torch.Tensor, shares: list[torch.Tensor], part: torch.Tensor) -> list[torch.Tensor]:
-    """Of each site's share, the examples that belong to a part."""
+    """Return the examples of each site that belong to a part."""
     belongs = torch.zeros(int(everything.max()) + 1, dtype=torch.bool)
     belongs[part] = True
     return [own[belongs[own]] for own in (everything[share] for share in shares)]

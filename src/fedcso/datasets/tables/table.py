@@ -1,8 +1,7 @@
-"""A user's own table: rows with a label and a site, split and made into numbers, one share for each site.
+"""Load a user's own table, whose rows have a label and a site: encode and split the rows of each site.
 
-Three fifths of each site's rows are for training and one fifth each for validation and test, with the same share of
-positives as far as that goes. All that is learnt from data on the way (see `prepare`) is learnt from the training rows,
-of all sites together.
+Three fifths of each site's rows are for training and one fifth each for validation and test, with nearly the same share
+of positives. The constants of the encoding (see `prepare`) come from the training rows of all sites together.
 """
 
 from collections.abc import Sequence
@@ -25,22 +24,22 @@ from fedcso.datasets.tables.read import TableRows, read
 from fedcso.datasets.tables.roles import Roles, names_of
 
 DEAL = {"train": (0, 2, 4), "validation": (3,), "test": (1,)}
-"""Which of each five rows go where; from the left, so that who has only one positive can train with it."""
+"""Which of each five rows go to each part; the first go to training, so a site's only positive does."""
 
 
 class Table(NamedTuple):
-    """Each site's rows as inputs, with label 1 for positive; a small site may have none to validate or test with."""
+    """The examples of each site, with label 1 for positives; small sites may have no validation or test rows."""
 
     sites: list[str]
     columns: list[str]
-    """What the inputs are called; nothing for pictures."""
+    """The names of the inputs' columns; none for pictures."""
     train: list[Examples]
     validation: list[Examples]
     test: list[Examples]
     preparation: Preparation | None
-    """Makes the same numbers of new rows; None for pictures."""
+    """Encodes new rows in the same way; None for pictures."""
     notes: list[str]
-    """What was decided on the way and a user should know."""
+    """Notes for the user on decisions that were made automatically."""
 
 
 def load_table(
@@ -52,12 +51,12 @@ def load_table(
     drop: str | Sequence[str] = (),
     columns: str | Sequence[str] = (),
 ) -> Table:
-    """Return the table in a file, or in several.
+    """Load a table from one or several files.
 
-    `label` and `site` are columns. Without `site`, `path` is a folder, a pattern or a list, and each file a site
-    by its name. `positive` is the label of interest, or several separated by commas; all others are negative. It
-    may be left out where labels have two values: 1, true and yes are positive, otherwise the rarer value. `seed`
-    decides the split. `drop` names columns to leave out, `columns` the only ones to learn from.
+    `label` and `site` are names of columns. Without `site`, `path` is a folder, a pattern or a list of files, and each
+    file is a site. `positive` is the positive label, or several separated by commas; all others are negative. It can
+    be omitted if there are only two labels: then 1, true or yes is positive, or else the rarer label. `seed` determines
+    the split. `drop` lists columns to leave out, `columns` the only ones to learn from.
     """
     require_count("seed", seed, least=0)
     roles = Roles(label, site or "", names_of(drop), names_of(columns))
@@ -95,7 +94,7 @@ def load_table(
 def _inputs(
     rows: TableRows, labels: np.ndarray, train: np.ndarray, places: np.ndarray, roles: Roles
 ) -> tuple[Inputs, list[str]]:
-    """Return how rows become inputs, by what the training rows hold, and notes."""
+    """Return how rows become inputs, with constants from the training rows, and notes."""
     if rows.pictures is not None:
         return PictureInputs(tuple(rows.pictures.shape[1:])), []
     features = rows.features.iloc[train]
@@ -108,7 +107,7 @@ def _inputs(
 def _on_sites(
     sites: Sequence[str], held: Sequence[np.ndarray], splits: Sequence[dict[str, np.ndarray]], labels: np.ndarray
 ) -> list[str]:
-    """Return notes on what sites lack, and what is undefined therefore."""
+    """Return notes on sites without positives or test rows, and on metrics that are therefore undefined."""
     notes = []
     if len(sites) == 1:
         notes.append(f"all rows are at one site, {sites[0]!r}: this is training in one place, not federated")
@@ -132,7 +131,7 @@ def _on_sites(
 
 
 def _ordered(names: Sequence[str]) -> list[str]:
-    """Return each name once; by number if all are numbers."""
+    """Return the distinct names, sorted as numbers if all are numbers."""
     distinct = sorted(set(names))
     return sorted(distinct, key=int) if all(name.isdecimal() for name in distinct) else distinct
 
@@ -144,7 +143,7 @@ def _places(names: Sequence[str], sites: Sequence[str]) -> np.ndarray:
 
 
 def split_rows(rows: np.ndarray, labels: np.ndarray, seed: tuple[int, ...]) -> dict[str, np.ndarray]:
-    """Return a site's rows dealt out: positives first, then negatives, each shuffled; what is dealt stays in order."""
+    """Deal a site's rows to the parts: positives first, then negatives, each shuffled; parts are sorted by row."""
     rng = np.random.default_rng(seed)
     shuffled = rng.permutation(rows)
     dealt = np.concatenate([shuffled[labels[shuffled] == value] for value in (1, 0)])
