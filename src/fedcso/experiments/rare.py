@@ -39,12 +39,12 @@ def execute(folder: RunFolder, config: RareSettings) -> None:
     curves: list[dict[str, Any]] = []
     tried: list[dict[str, Any]] = []
     for data, source in config.sources.items():
+        rates: dict[str, Sequence[float]] = dict.fromkeys(METHODS, source.rates)
+        if source.trial_rounds:
+            found = _run_all(run, config, data, source.trial_share, config.trial_seed, rates, trial=True)
+            tried += _as_rows(data, source.trial_share, config.trial_seed, found)
+            rates = {method: [_best(some).rate] for method, some in found.items()}
         for share in source.shares:
-            rates: dict[str, Sequence[float]] = dict.fromkeys(METHODS, source.rates)
-            if source.trial_rounds:
-                found = _run_all(run, config, data, share, config.trial_seed, rates, trial=True)
-                tried += _as_rows(data, share, config.trial_seed, found)
-                rates = {method: [_best(some).rate] for method, some in found.items()}
             for seed in source.seeds:
                 found = _run_all(run, config, data, share, seed, rates)
                 if not source.trial_rounds:
