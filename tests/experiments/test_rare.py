@@ -22,13 +22,11 @@ from tests.command_line import (
 )
 from tests.experiments.miniature import shrink
 
-OWN_SPLIT = Source(shares=[0.05], clients=2, rounds=2, rates=[0.1, 1.0], seeds=[0, 1], evaluations=2)
+COMMON = {"clients": 2, "rounds": 2, "rates": [0.1, 1.0], "seeds": [0, 1]}
 TINY = {
     "sources": {
-        "breast_cancer": OWN_SPLIT,
-        "digits": Source(
-            shares=[0.1], clients=2, rounds=2, trial_rounds=1, rates=[0.1, 1.0], seeds=[0, 1], evaluations=1
-        ),
+        "breast_cancer": Source(shares=[0.05], evaluations=2, **COMMON),
+        "digits": Source(shares=[0.1], trial_rounds=1, trial_share=0.05, evaluations=1, **COMMON),
     },
     "local_steps": 1,
     "outer_batch": 2,
@@ -65,13 +63,10 @@ def test_every_method_has_the_same_rates_and_validation_data_choose(finished):
     outcomes, tried = read_csv(finished / "outcomes.csv"), read_csv(finished / "trials.csv")
     assert len(outcomes) == 2 * 2 * len(METHODS)
     for row in outcomes:
-        own = row["data"] == "breast_cancer"  # else trials on another split choose for all seeds
-        mine = [
-            trial
-            for trial in tried
-            if all(trial[name] == row[name] for name in ("data", "share", "method"))
-            and trial["seed"] == (row["seed"] if own else "1000")
-        ]
+        own = row["data"] == "breast_cancer"  # else trials on another split choose for all shares and seeds
+        where = {"seed": row["seed"], "share": row["share"]} if own else {"seed": "1000", "share": "0.05"}
+        where |= {name: row[name] for name in ("data", "method")}
+        mine = [trial for trial in tried if where.items() <= trial.items()]
         assert [trial["rate"] for trial in mine] == ["0.1", "1.0"]
         best = max(mine, key=lambda trial: float(trial["validation"]))
         assert best["rate"] == row["learning rate"]

@@ -143,8 +143,8 @@ def describe(config: RareSettings) -> FixedSections:
         + "; ".join(f"{name}: {one.rates}" for name, one in config.sources.items())
         + f". Momentum {config.momentum:g}, proximity {config.proximity:g}. "
         + "".join(
-            f"{name}: one trial of {one.trial_rounds * q} steps for each method and rate, with {_percent(one.trial_share)} "
-            f"positives, on the split of seed {config.trial_seed}, chooses for all shares. "
+            f"{name}: one trial of {one.trial_rounds * q} steps for each method and rate, with "
+            f"{_percent(one.trial_share)} positives, on the split of seed {config.trial_seed}, chooses for all shares. "
             for name, one in config.sources.items()
             if one.trial_rounds
         )

@@ -8,7 +8,6 @@ from fedcso.core.plan import Plan
 from fedcso.experiments.experiment import Settings, require_known
 from fedcso.experiments.rare_positives import Method
 
-
 RARE = 0.02
 """The share of positives at which, and below which, the objectives are expected to differ."""
 
