@@ -142,14 +142,14 @@ def describe(config: RareSettings) -> FixedSections:
         hyper_parameters="Only the learning rate is tuned, from the same values for all methods: "
         + "; ".join(f"{name}: {one.rates}" for name, one in config.sources.items())
         + f". Momentum {config.momentum:g}, proximity {config.proximity:g}. "
-        + "".join(
-            f"{name}: one trial of {one.trial_rounds * q} steps for each method and rate, with "
-            f"{_percent(one.trial_share)} positives, on the split of seed {config.trial_seed}, chooses for all shares. "
+        + "Every rate is run in full, and validation data choose, for every share and seed; "
+        + "; ".join(
+            f"for {name} with {_percent(one.shares[0])} positives and seed {one.seeds[0]}, and the best rates are used "
+            "for all other shares and seeds"
             for name, one in config.sources.items()
-            if one.trial_rounds
+            if one.tuned_once
         )
-        + "Other data: every rate is run in full for every share and seed. Validation data choose. All trials are in "
-        "`trials.csv` of the run folder.",
+        + ". All these runs are in `trials.csv` of the run folder.",
         expected="A surrogate of average precision should gain most where positives are rare, in training and in use; "
         "with half of the test data positive, cross-entropy is a strong baseline.",
     )
