@@ -1,4 +1,7 @@
-"""Every experiment: its settings come back from a file, also from files of version 0.1.0 (`old_settings/`)."""
+"""Every experiment: its settings come back from a file, also from files of version 0.1.0 (`old_settings/`).
+
+Table 2 is not among the old ones: its runs have become longer, so folders of that version can't be continued.
+"""
 
 from pathlib import Path
 

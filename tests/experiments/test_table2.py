@@ -1,15 +1,11 @@
 """Table 2 in miniature, and its statements on results made by hand."""
 
 import re
-from statistics import fmean
 
 import pytest
 
 from fedcso.experiments import rare_positives, table2
-from fedcso.experiments.rare_positives import METHODS, OTHERS, OURS
-from fedcso.problems import PROBLEMS
-from fedcso.runs import checkpoint
-from fedcso.runs.study import as_file_name
+from fedcso.experiments.rare_positives import METHODS, OURS
 from tests.command_line import FINE, INTERRUPTED, call, contents, interrupt_after, read_csv, run, without_drawing
 from tests.experiments.miniature import shrink
 
@@ -20,10 +16,8 @@ TINY = {
     "outer_batch": 2,
     "inner_batch": 4,
     "rounds": {"digits": 2},
-    "long_rounds": {"digits": 4},
     "trial_rounds": {"digits": 1},
     "seeds": [0, 1],
-    "trial_turns": 1,
     "rates": [0.1, 0.01],
     "evaluations": 2,
 }
@@ -44,63 +38,39 @@ def finished(tiny, tmp_path_factory):
 
 
 def test_it_leaves_figures_tables_statements_and_a_report(finished):
-    for name in ("table2.png", "table2.pdf", "table2-long.png", "report.html", "table.tex", "trials.csv"):
+    for name in ("table2.png", "table2.pdf", "report.html", "table.tex", "trials.csv"):
         assert (finished / name).is_file()
     document = (finished / "reproduction.md").read_text()
     assert document.startswith("# Table 2: average precision with rare positives\n")
     assert len(re.findall(r"^- (HOLDS|DOES NOT HOLD): “.+” Measured: ", document, re.MULTILINE)) == 1
-    assert re.search(r"; 4 trials of .* rounds for each method and data set, chosen by validation", document)
+    assert "; 2 trials of 1 steps on digits for each method, chosen by validation" in document
     assert "`fedcso reproduce table2`" in document
 
 
-def test_every_method_is_measured_for_every_seed_and_the_best_of_each_side_for_longer(finished):
+def test_every_method_is_measured_for_every_seed(finished):
     metrics = read_csv(finished / "metrics.csv")
     runs = {(row["algorithm"], row["seed"]) for row in metrics}
-    ordinary = {(f"{method} on digits", seed) for method in METHODS for seed in "01"}
-    longer = {method for method, _ in runs - ordinary}
-    assert ordinary < runs
-    assert len(longer) == 2
-    assert longer & {f"{method} on digits, 4 steps" for method in OURS}
-    assert longer & {f"{method} on digits, 4 steps" for method in OTHERS}
-    assert {int(row["round"]) for row in metrics if row["algorithm"] in longer} == {0, 2, 4}
+    assert runs == {(f"{method} on digits", seed) for method in METHODS for seed in "01"}
     lines = read_csv(finished / "table.csv")
-    assert [line["seeds"] for line in lines] == ["2"] * len(METHODS) + ["1"] * 2
-    assert [line["rounds"] for line in lines] == ["2"] * len(METHODS) + ["4"] * 2
+    assert [(line["method"], line["seeds"], line["rounds"]) for line in lines] == [(m, "2", "2") for m in METHODS]
 
 
 def test_every_method_sees_as_many_examples(finished):
     """b positives and m others, or b + m."""
     for line in read_csv(finished / "table.csv"):
         outer, inner = int(line["samples ξ"]), int(line["samples η"])
-        ranks = any(line["method"].startswith(method) for method in OURS)
+        ranks = line["method"] in OURS
         assert (outer + inner if ranks else outer) == int(line["rounds"]) * 6 * 2
 
 
 def test_every_method_was_tried_as_often_and_the_best_by_validation_is_reported(finished):
     tried = read_csv(finished / "trials.csv")
-    assert [row["algorithm"] for row in tried] == [method for method in METHODS for _ in range(4)]
+    assert [row["algorithm"] for row in tried] == [method for method in METHODS for _ in range(2)]
     for method in METHODS:
         mine = [row for row in tried if row["algorithm"] == method]
         best = min(mine, key=lambda row: float(row["minus_validation_ap"]))
         (line,) = [row for row in read_csv(finished / "table.csv") if row["method"] == method]
         assert f"learning rate {float(best['learning_rate']):.3g}, clip {float(best['clip']):.3g}" in line["settings"]
-
-
-def test_test_data_decide_nothing(finished):
-    """Who runs for longer is chosen by validation data."""
-    metrics = read_csv(finished / "metrics.csv")
-    longer = {row["algorithm"].removesuffix(" on digits, 4 steps") for row in metrics if row["round"] == "4"}
-
-    def validated(method):
-        what = METHODS[method]
-        task = PROBLEMS[what.problem](data="digits", clients=2, removed=0.8, **dict(what.options))
-        place = finished / "checkpoints" / as_file_name(f"{method} on digits")
-        models = [trace.last for part in place.iterdir() for trace in checkpoint.newest(part).traces]
-        assert len(models) == 2
-        return fmean(task.judge.measure(x, task.validation)["average_precision"] for x in models)
-
-    for side in (OURS, OTHERS):
-        assert max(side, key=validated) in longer
 
 
 def test_interrupted_and_resumed_it_ends_the_same(finished, tmp_path):
@@ -117,29 +87,29 @@ def test_interrupted_and_resumed_it_ends_the_same(finished, tmp_path):
 def test_quick_is_of_embedded_data_and_tries_nothing():
     quick, whole = table2.settings(True), table2.settings(False)
     assert quick.data == ["digits"]
-    assert not quick.trial_turns
     assert len(quick.rates) == 1
     assert whole.data == ["mnist", "cifar10"]
     assert whole.trial_seed not in whole.seeds
     assert len(whole.seeds) >= 3
+    assert whole.rounds["mnist"] * whole.local_steps >= 500
+    assert whole.rounds["cifar10"] * whole.local_steps >= 2000
     for data in whole.data:
-        assert whole.rounds[data] < whole.long_rounds[data]
+        assert 4 * whole.trial_rounds[data] >= whole.rounds[data]
 
 
 def test_the_report_says_which_versions_of_pictures_all_methods_saw():
-    said = rare_positives.describe(table2.settings(quick=False), 7).data
+    said = rare_positives.describe(table2.settings(quick=False), 3).data
     assert "images of cifar10 are randomly mirrored and moved by up to 2 pixels" in said
     assert "pictures of mnist" not in said
 
 
 def test_without_a_choice_nothing_is_tried(tmp_path, monkeypatch):
-    shrink(monkeypatch, "table2", trial_turns=0, rates=[0.3], long_rounds={"digits": 0})
+    shrink(monkeypatch, "table2", rates=[0.3])
     folder = run("reproduce", "table2", "--quick", out=tmp_path)
     document = (folder / "reproduction.md").read_text()
     assert "quick version, which is too short" in document
     assert "Not tuned: learning rate 0.3" in document
     assert not list((folder / "checkpoints").glob("trial*"))
-    assert not (folder / "table2-long.png").exists()
 
 
 # ------------------------------------------------------------------------------- results made by hand

@@ -13,7 +13,7 @@ from fedcso.engines.choice import choose, deciding_metric
 from fedcso.experiments import rare_report
 from fedcso.experiments.experiment import Experiment, Runner
 from fedcso.experiments.rare_positives import METHODS, build
-from fedcso.experiments.rare_settings import RareSettings, Source, settings
+from fedcso.experiments.rare_settings import RareSettings, settings
 from fedcso.experiments.rare_tasks import Thinned, count_test, for_run, measure_test, pose, thin
 from fedcso.experiments.reproduction import conclude
 from fedcso.problems.at_share import AT_SHARE
@@ -39,17 +39,14 @@ def execute(folder: RunFolder, config: RareSettings) -> None:
     curves: list[dict[str, Any]] = []
     tried: list[dict[str, Any]] = []
     for data, source in config.sources.items():
+        rates: dict[str, Sequence[float]] = dict.fromkeys(METHODS, source.rates)
         for share in source.shares:
-            rates: dict[str, Sequence[float]] = dict.fromkeys(METHODS, source.rates)
-            if source.trial_rounds:
-                found = _run_all(run, config, data, share, config.trial_seed, rates, trial=True)
-                tried += _as_rows(data, share, config.trial_seed, found)
-                rates = {method: [_best(some).rate] for method, some in found.items()}
             for seed in source.seeds:
-                found = _run_all(run, config, data, share, seed, rates)
-                if not source.trial_rounds:
-                    tried += _as_rows(data, share, seed, found)
-                thinned = _thinned(source, data, share, seed)
+                thinned = thin(data, share, source.clients, source.mirrored, source.moved, seed)
+                found = _run_all(run, config, data, share, seed, thinned, rates)
+                tried += _as_rows(data, share, seed, found)
+                if source.tuned_once:
+                    rates = {method: [_best(some).rate] for method, some in found.items()}
                 for method, some in found.items():
                     best, about = _best(some), {"data": data, "share": share, "method": method, "seed": seed}
                     outcomes.append(about | _outcome(pose(METHODS[method], thinned), thinned, best))
@@ -73,19 +70,17 @@ def _run_all(
     data: str,
     share: float,
     seed: int,
+    thinned: Thinned,
     rates: Mapping[str, Sequence[float]],
-    trial: bool = False,
 ) -> dict[str, list[Run]]:
     """Run every method with its learning rates on the split of a seed."""
     source = config.sources[data]
-    rounds, evaluations = (source.trial_rounds, 1) if trial else (source.rounds, source.evaluations)
-    thinned = _thinned(source, data, share, seed)
     units = {}
     for name, method in METHODS.items():
-        plan = config.plan(method, rounds, evaluations)
+        plan = config.plan(method, source.rounds, source.evaluations)
         others = {"momentum": config.momentum, "proximity": config.proximity}
         algorithms = [build(method, others | {"learning_rate": rate}, plan) for rate in rates[name]]
-        title = f"{'trial ' * trial}{name} on {data} {100 * share:g}% seed {seed}"
+        title = f"{name} on {data} {100 * share:g}% seed {seed}"
         units[name] = Unit(title, for_run(pose(method, thinned), thinned), plan, algorithms, [seed])
     found = run(list(units.values()))
     return {
@@ -97,10 +92,6 @@ def _run_all(
     }
 
 
-def _thinned(source: Source, data: str, share: float, seed: int) -> Thinned:
-    return thin(data, share, source.clients, source.mirrored, source.moved, seed)
-
-
 def _validated(task: Task, trace: Trace) -> float:
     metric = deciding_metric(task)
     chosen = None if trace.failure else choose(trace.rows, metric)
@@ -108,10 +99,11 @@ def _validated(task: Task, trace: Trace) -> float:
 
 
 def _as_rows(data: str, share: float, seed: int, found: Mapping[str, Sequence[Run]]) -> list[dict[str, Any]]:
-    """Return all runs from which a learning rate was chosen as rows of a table."""
+    """Return the runs from which a learning rate was chosen as rows of a table."""
     return [
         {"data": data, "share": share, "seed": seed, "method": method, "rate": one.rate, "validation": one.validated}
         for method, runs in found.items()
+        if len(runs) > 1
         for one in runs
     ]
 

@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from fedcso.core.intervals import mean_and_interval
 from fedcso.core.metric import Metric
 from fedcso.experiments.rare_positives import METHODS, OTHERS, OURS
-from fedcso.experiments.rare_settings import RareSettings
+from fedcso.experiments.rare_settings import RARE, RareSettings
 from fedcso.experiments.reproduction import FixedSections, Picture, Statement
 from fedcso.problems.at_share import AT_SHARE
 from fedcso.reports import figures
@@ -24,9 +24,6 @@ AS_THEY_ARE = "average precision, as they are"
 
 USUAL = "FedAvg, weighted"
 """What one would use otherwise; figures show how far the methods are ahead of it."""
-
-RARE = 0.02
-"""Statements are about this share of positives and smaller ones."""
 
 Row = Mapping[str, Any]
 
@@ -145,14 +142,14 @@ def describe(config: RareSettings) -> FixedSections:
         hyper_parameters="Only the learning rate is tuned, from the same values for all methods: "
         + "; ".join(f"{name}: {one.rates}" for name, one in config.sources.items())
         + f". Momentum {config.momentum:g}, proximity {config.proximity:g}. "
-        + "".join(
-            f"{name}: one trial of {one.trial_rounds * q} steps for each method, share and rate, on the split of seed "
-            f"{config.trial_seed}. "
+        + "Every rate is run in full, and validation data choose, for every share and seed; "
+        + "; ".join(
+            f"for {name} with {_percent(one.shares[0])} positives and seed {one.seeds[0]}, and the best rates are used "
+            "for all other shares and seeds"
             for name, one in config.sources.items()
-            if one.trial_rounds
+            if one.tuned_once
         )
-        + "Other data: every rate is run in full for every seed. Validation data choose. All trials are in "
-        "`trials.csv` of the run folder.",
+        + ". All these runs are in `trials.csv` of the run folder.",
         expected="A surrogate of average precision should gain most where positives are rare, in training and in use; "
         "with half of the test data positive, cross-entropy is a strong baseline.",
     )

@@ -8,22 +8,25 @@ from fedcso.core.plan import Plan
 from fedcso.experiments.experiment import Settings, require_known
 from fedcso.experiments.rare_positives import Method
 
+RARE = 0.02
+"""The share of positives at which, and below which, the objectives are expected to differ."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """A data set of the experiment: its shares of positives, and the length of its runs."""
 
     shares: Sequence[float]
-    """Shares of positives in the training data; a share above the data's own means all positives."""
+    """Shares of positives in the training data, in the order of the runs; more than the data have means all of them."""
     clients: int
     rounds: int
-    trial_rounds: int = 0
-    """The length of trials, on another split, that choose the learning rate for all seeds. 0 runs every rate in full
-    for every seed, and the seed's own validation data choose; data without a published test set need this, because
-    another split would show the trials what is tested here."""
     rates: Sequence[float]
     seeds: Sequence[int]
     evaluations: int
+    tuned_once: bool = False
+    """True if all learning rates are run for the first share and seed only, and the best of these on validation data is
+    used for all others. False runs all of them for every share and seed; data without a published test set need this,
+    because what one seed tests, another trains on."""
     mirrored: bool = False
     moved: int = 0
 
@@ -39,7 +42,6 @@ class RareSettings(Settings):
     clip: float = 1.0
     momentum: float = 0.5
     proximity: float = 0.01
-    trial_seed: int = 1000
 
     def __post_init__(self) -> None:
         typed = {name: _source(one) for name, one in self.sources.items()}
@@ -64,29 +66,23 @@ def _source(one: Source | dict[str, Any]) -> Source:
 def settings(quick: bool) -> RareSettings:
     """Return the settings of the full experiment; `quick` has two small data sets that come with scikit-learn."""
     if quick:
-        small = {"clients": 4, "rounds": 15, "rates": [0.1, 0.3, 1.0], "seeds": [0, 1, 2], "evaluations": 15}
+        small = {"clients": 4, "rounds": 10, "rates": [0.3, 1.0], "seeds": [0, 1, 2], "evaluations": 10}
         sources = {
-            "digits": Source(shares=[0.02, 0.05, 0.17], **small),  # type: ignore[arg-type]
-            "breast_cancer": Source(shares=[0.05, 0.17], **small),  # type: ignore[arg-type]
+            "digits": Source(shares=[0.05, 0.17], **small),  # type: ignore[arg-type]
+            "breast_cancer": Source(shares=[0.05], **small),  # type: ignore[arg-type]
         }
         return RareSettings(sources=sources)
-    shares, rates = [0.005, 0.01, 0.02, 0.05, 0.17], [0.3, 1.0, 3.0]
+    rates = [0.3, 1.0, 3.0]
     table: dict[str, Any] = {"clients": 8, "rounds": 60, "rates": rates, "evaluations": 15}
-    pictures: dict[str, Any] = {"clients": 4, "rates": rates, "seeds": [0, 1, 2]}
+    pictures: dict[str, Any] = {"clients": 4, "seeds": [0, 1, 2], "tuned_once": True}
+    moving: dict[str, Any] = {"mirrored": True, "moved": 2}
     return RareSettings(
         sources={
-            "flchain": Source(shares=[0.005, 0.01, 0.015], seeds=[0, 1, 2, 3, 4], **table),
-            "diamonds": Source(shares=shares, seeds=[0, 1, 2], **table),
-            "mnist": Source(shares=shares, rounds=15, trial_rounds=5, evaluations=5, **pictures),
+            "flchain": Source(shares=[0.005, 0.01, 0.015], seeds=list(range(10)), **table),
+            "diamonds": Source(shares=[0.005, 0.01, 0.02, 0.05, 0.17], seeds=[0, 1, 2], **table),
+            "mnist": Source(shares=[0.02, 0.005, 0.01, 0.05, 0.17], rounds=10, rates=rates, evaluations=5, **pictures),
             "cifar10": Source(
-                # The order of the runs: the most interesting share first.
-                shares=[0.02, 0.01, 0.17],
-                rounds=60,
-                trial_rounds=15,
-                evaluations=6,
-                mirrored=True,
-                moved=2,
-                **pictures,
+                shares=[0.02, 0.01, 0.17], rounds=60, rates=[0.3, 1.0], evaluations=6, **moving, **pictures
             ),
         }
     )

@@ -35,8 +35,8 @@ def average_precision_at_share(scores: torch.Tensor, labels: torch.Tensor, share
     if not positives or not others or not torch.isfinite(scores).all():
         return math.nan
     weight = share * others / (positives * (1 - share))
-    weights = torch.where(labels == 1, weight, 1.0).double()
-    return float(average_precision_score(labels.numpy(), scores.double().numpy(), sample_weight=weights.numpy()))
+    truth = labels.double().numpy()
+    return float(average_precision_score(truth, scores.double().numpy(), sample_weight=1 + (weight - 1) * truth))
 
 
 def judge_at_share(judge: Judge, share: float) -> Judge:
