@@ -218,7 +218,7 @@ def test_sites_agree_on_the_shape_of_their_pictures_and_tell_nothing_else(tmp_pa
     form = agreed_sites("sites", "ill", "", str(agreement), 0).train[0].inputs
     assert (form.shape, form.dtype) == ((0, 3, 20, 18), torch.uint8)
     described["west"] = Description(5, 1, {}, (1, 20, 18))
-    with pytest.raises(FedcsoError, match="different shapes \(east 3×20×18, north 3×20×18, west 1×20×18\)"):
+    with pytest.raises(FedcsoError, match=r"different shapes \(east 3×20×18, north 3×20×18, west 1×20×18\)"):
         agree(described)
     described["west"] = Description(5, 1, {})
     with pytest.raises(FedcsoError, match="west no pictures"):
