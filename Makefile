@@ -6,12 +6,20 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test test-federation lint types tests docs dist bench format clean
+.PHONY: run test test-federation two-federations lint types tests docs dist bench format clean
 
 run: $(VENV)/.installed
 	$(BIN)/fedcso run invariant_logistic
 
-test: lint types tests
+# Federations of real processes wait most of the time, so they run beside the rest; their output comes at the end.
+FEDERATIONS := .pytest_cache/two-federations.txt
+
+test: lint
+	@mkdir -p $(dir $(FEDERATIONS))
+	@$(MAKE) two-federations >$(FEDERATIONS) 2>&1 & federations=$$!; \
+	$(MAKE) types tests; others=$$?; \
+	wait $$federations; federations=$$?; \
+	cat $(FEDERATIONS); exit $$((others | federations))
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -21,8 +29,10 @@ types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 tests: $(VENV)/.installed-dev
-	$(BIN)/pytest -n 2 --ignore tests/federation/real
-	$(BIN)/pytest tests/federation/real
+	$(BIN)/pytest -n 2 --dist worksteal --ignore tests/federation/real
+
+two-federations: $(VENV)/.installed-dev
+	$(BIN)/pytest -p no:cacheprovider tests/federation/real
 
 # All faults and attacks on a federation of real processes; takes about half an hour.
 test-federation: $(VENV)/.installed-dev
@@ -49,15 +59,19 @@ clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
 
 # The stamp files make sure that packages are installed once, and again when pyproject.toml has changed.
+# A new pip finds versions faster; what is never imported need not be compiled.
+PIP_INSTALL := $(BIN)/pip install --quiet --no-compile
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
+	$(PIP_INSTALL) --upgrade pip
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	@echo 'installing into $(VENV) (takes a minute or two the first time)'
-	$(BIN)/pip install --quiet --editable .
+	$(PIP_INSTALL) --editable .
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	@echo 'installing into $(VENV), with the tools for testing (takes a few minutes the first time)'
-	$(BIN)/pip install --quiet --editable '.[dev]'
+	$(PIP_INSTALL) --editable '.[dev]'
 	touch $@ $(VENV)/.installed

@@ -17,7 +17,7 @@ import yaml
 from benchmarks.timing import describe_machine
 from fedcso.cli.main import main as fedcso
 from fedcso.federation.deploy.deployment import Deployment
-from fedcso.reports.recorded import table_in
+from fedcso.runs.tables import table_in
 
 SIZES = {0: 3, 20: 2_500_000}
 """Megabytes sent each way, and the dimension of x for which that is so."""

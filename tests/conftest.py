@@ -3,6 +3,11 @@
 import os
 from pathlib import Path
 
+# Before torch is imported, and for the processes that tests start: one thread, since tests run on all cores already,
+# and no trial compilations that find out what the processor's vector instructions are.
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "0"
+
 import torch
 from hypothesis import settings
 

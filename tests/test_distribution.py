@@ -36,7 +36,12 @@ def test_the_version_is_the_packages(built):
 def test_the_wheel_has_code_templates_and_types_and_nothing_else(built):
     (wheel,) = built.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    for needed in ("py.typed", "reports/templates/report.html", "reports/templates/report.js", "cli/main.py"):
+    for needed in (
+        "py.typed",
+        "reports/templates/report.html",
+        "reports/templates/report.js",
+        "fitting/templates/predict.py",
+    ):
         assert f"fedcso/{needed}" in names
     assert all(name.startswith(("fedcso/", f"fedcso-{fedcso.__version__}.dist-info/")) for name in names)
 

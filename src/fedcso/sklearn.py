@@ -158,7 +158,7 @@ class FederatedAUPRCClassifier(_SiteClassifier):
 
     Args:
         algorithm: the method, as on the command line: `NAME` or `NAME(option=value, …)`
-        learning_rate: α
+        learning_rate: α, a number or a schedule as on the command line: `cosine(1)` falls over the whole run
         rounds: communication rounds
         local_steps: q, the steps of a site in a round
         outer_batch: b, positives per step
@@ -171,13 +171,13 @@ class FederatedAUPRCClassifier(_SiteClassifier):
 
     def __init__(
         self,
-        algorithm: str = "FCSG-M",
-        learning_rate: float = 0.3,
+        algorithm: str = "FCSG-M(momentum=0.3)",
+        learning_rate: float | str = "cosine(1)",
         rounds: int = 40,
         local_steps: int = 10,
         outer_batch: int = 8,
         inner_batch: int = 32,
-        margin: float = 0.5,
+        margin: float = 1.0,
         hidden: bool = True,
         clip: float = 1.0,
         random_state: Any = 0,

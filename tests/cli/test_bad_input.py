@@ -94,9 +94,9 @@ MISTAKES = {
     "device": (run_with("--device", "toaster"), ["device", "toaster"]),
     # schedules and hyper-parameters
     "schedule": (run_with("--learning-rate", "cosin(0.1, 5)"), ["schedule 'cosin'", "did you mean cosine?"]),
-    "schedule without its steps": (
-        run_with("--learning-rate", "cosine(0.1)"),
-        ["learning_rate", "cosine(0.1)", "steps"],
+    "schedule without its start": (
+        run_with("--learning-rate", "cosine()"),
+        ["learning_rate", "cosine()", "start"],
     ),
     "schedule of a word": (run_with("--learning-rate", "cosine(x, 3)"), ["learning_rate", "cosine(x, 3)"]),
     "schedule out of range": (run_with("--learning-rate", "cosine(-1, 3)"), ["learning_rate", "start", "above 0"]),

@@ -2,9 +2,21 @@
 
 import os
 
+import pytest
+
 from fedcso.cli.main import main
 from fedcso.engines import ranks
-from tests.command_line import BAD_INPUT, BROKE_OFF, FINE, INTERRUPTED, QUADRATIC, interrupt_after, run, without_drawing
+from tests.command_line import (
+    BAD_INPUT,
+    BROKE_OFF,
+    FINE,
+    INTERRUPTED,
+    QUADRATIC,
+    interrupt_after,
+    read_csv,
+    run,
+    without_drawing,
+)
 from tests.over_ranks import play, said
 
 GRID = ["--grid", "learning_rate=0.1,0.01", "--tuning-seeds", "[7]"]
@@ -68,3 +80,17 @@ def test_ranks_with_different_files_do_not_run_together(tmp_path):
     command = ["run", "own.py:task", "--engine", "distributed", "--seeds", "1", "--algorithm", "FCSG"]
     assert play(2, at_home, tmp_path, [BROKE_OFF, BAD_INPUT], *command, place=tmp_path) == [0, 0], said(tmp_path)
     assert "own.py on rank 1 differs from that on the first rank" in (tmp_path / "rank1.txt").read_text()
+
+
+def test_ranks_on_other_hosts_get_the_weights_from_the_first(tmp_path, monkeypatch):
+    without_drawing(monkeypatch)
+    place = tmp_path / "0"
+    source = run("run", *QUADRATIC, "--algorithm", "FCSG", out=place / "source")
+    (tmp_path / "1").mkdir()
+    init = source.relative_to(place)
+    command = ["run", *QUADRATIC, "--algorithm", "FCSG", "--init", init, "--engine", "distributed", "--out", "runs"]
+    assert play(2, at_home, tmp_path, [FINE, FINE], *command, place=tmp_path) == [0, 0], said(tmp_path)
+    (folder,) = (place / "runs").iterdir()
+    alone = run("run", *QUADRATIC, "--algorithm", "FCSG", "--init", source, out=tmp_path / "alone")
+    last, expected = (float(read_csv(path / "metrics.csv")[-1]["loss"]) for path in (folder, alone))
+    assert last == pytest.approx(expected, rel=1e-12)

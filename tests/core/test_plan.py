@@ -1,6 +1,7 @@
 """The sizes of a run: allowed values, and the clients that take part in a round."""
 
 import math
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from fedcso.core.errors import InvalidValue
 from fedcso.core.plan import Plan, round_half_up
+from fedcso.core.task import Task
 
 COUNTS = ["rounds", "local_steps", "outer_batch", "inner_batch", "initial_batch", "evaluate_every"]
 
@@ -97,3 +99,29 @@ def test_all_clients_are_chosen_equally_often():
 @pytest.mark.parametrize(("value", "expected"), [(0.4, 0), (0.5, 1), (1.5, 2), (2.5, 3), (2.4, 2)])
 def test_halves_are_rounded_up(value, expected):
     assert round_half_up(value) == expected
+
+
+class Nested(NamedTuple):
+    """Stands for a problem, of which only the number of inner samples matters."""
+
+    shared: bool
+
+    def inner_samples(self, b, m):
+        return m if self.shared else b * m
+
+
+def test_a_task_decides_about_weights_unless_the_plan_does():
+    sized = Task(None, [], weights="size")
+    assert Plan().for_task(sized).weights == "size"
+    assert Plan().for_task(Task(None, [])).weights == "uniform"
+    assert Plan(weights="uniform").for_task(sized).weights == "uniform"
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_client_that_stands_for_several_draws_as_many_samples_as_they(shared):
+    problem = Nested(shared)
+    plan = Plan(outer_batch=2, inner_batch=5, initial_batch=7)
+    pooled = plan.for_task(Task(problem, [], stands_for=3))
+    assert (pooled.outer_batch, pooled.initial) == (6, 21)
+    drawn, each = (problem.inner_samples(some.outer_batch, some.inner_batch) for some in (pooled, plan))
+    assert drawn == 3 * each

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcso.algorithms import FCSG
+from fedcso.algorithms import FCSG, FCSGM
+from fedcso.core.algorithm import bind_schedules
 from fedcso.core.errors import InvalidValue
 from fedcso.core.schedules import SCHEDULES, Cosine, Exponential, InverseSqrt
 
@@ -72,3 +73,19 @@ def test_it_falls_from_its_start_and_stays_above_zero(schedule, t, later):
 @pytest.mark.parametrize("schedule", [InverseSqrt(0.1), Cosine(0.1, 5), Exponential(0.1, 0.9)])
 def test_an_algorithm_takes_it(schedule):
     assert FCSG(learning_rate=schedule).learning_rate is schedule
+
+
+def test_a_cosine_without_steps_lasts_as_long_as_the_run():
+    assert Cosine(0.5, floor=0.1).over(100) == Cosine(0.5, 100, floor=0.1)
+    assert Cosine(0.5, 30).over(100) == Cosine(0.5, 30)
+    assert Cosine(0.5)(0) == 0.5  # what methods check
+    with pytest.raises(InvalidValue, match="known only in a run"):
+        Cosine(0.5)(1)
+
+
+def test_a_method_gets_the_length_of_its_run():
+    method = bind_schedules(FCSGM(Cosine(0.5), InverseSqrt(0.3)), 100)
+    assert method == FCSGM(Cosine(0.5, 100), InverseSqrt(0.3))
+    assert bind_schedules(method, 7) == method
+    plain = FCSG(0.1)
+    assert bind_schedules(plain, 7) is plain

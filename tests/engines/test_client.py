@@ -8,8 +8,8 @@ from fedcso.codecs import Int8
 from fedcso.core.codec import Codec, full
 from fedcso.core.costs import Costs
 from fedcso.core.plan import Plan
-from fedcso.core.problem import starting_point
 from fedcso.core.streams import START, stream
+from fedcso.core.task import Task
 from fedcso.core.tree import nbytes
 from fedcso.engines.client import DRAW_AHEAD, Client, local_round, portions
 from fedcso.engines.work import Work
@@ -27,7 +27,7 @@ def client(number: int = 0, *held: dict) -> Client:
 
 
 def message_for(work: Work) -> dict:
-    return work.algorithm.init(starting_point(work.problem, stream(0, START, 0))).shared
+    return work.algorithm.init(Task(work.problem, []).starting_point(stream(0, START, 0))).shared
 
 
 def test_the_initial_batch_is_a_portion_of_its_own():

@@ -14,6 +14,7 @@ from fedcso.algorithms import FCSG, FCSGM, Scaffold
 from fedcso.core.errors import FedcsoError, InvalidValue, NonFinite, UnknownName
 from fedcso.core.estimator import Estimator
 from fedcso.core.plan import Plan
+from fedcso.core.schedules import Cosine
 from fedcso.core.task import Task
 from fedcso.core.tree import is_finite
 from fedcso.engines import run, run_grid, simulation, stacked, threads
@@ -23,6 +24,7 @@ from fedcso.engines.job import Job
 from fedcso.engines.loop import run_rounds
 from fedcso.engines.reference import ClientByClient
 from fedcso.engines.stacked import Stacked
+from fedcso.engines.work import Work
 from fedcso.estimators.plain import plain
 from fedcso.problems import Classification, InvariantLogistic, NestedQuadratic
 from tests.helpers import (
@@ -69,6 +71,25 @@ def test_the_number_of_workers_does_not_matter():
     case = classification()
     one, three = (run_on("threads", FCSGM(0.1, 0.3), case, PLAN, workers=workers) for workers in (1, 3))
     assert_same_run(three, one, tolerance=0.0)
+
+
+@every_engine
+def test_a_schedule_without_a_length_lasts_as_long_as_the_run(engine):
+    case = nested_quadratic()
+    told = run_on(engine, FCSGM(Cosine(0.1, 12), 0.3), case, PLAN)
+    assert_same_run(run_on(engine, FCSGM(Cosine(0.1), 0.3), case, PLAN), told, tolerance=0.0)
+    assert gap(told.last, run_on(engine, FCSGM(Cosine(0.1, 24), 0.3), case, PLAN).last) > CLEARLY
+
+
+def test_every_setting_of_a_grid_gets_the_length_of_the_run():
+    case = nested_quadratic()
+    settings = [FCSGM(Cosine(rate), 0.3) for rate in (0.1, 0.05)]
+    for (trace,), method in zip(run_grid(settings, case, PLAN), settings, strict=True):
+        assert_same_run(trace, run_on("stacked", method, case, PLAN), tolerance=TOLERANCE)
+
+
+def test_a_site_gets_the_length_of_the_run():
+    assert Work(FCSG(Cosine(0.1)), nested_quadratic().problem, PLAN).algorithm == FCSG(Cosine(0.1, PLAN.total_steps))
 
 
 @pytest.mark.parametrize("workers", [0, -1, 1.5])

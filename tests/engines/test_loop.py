@@ -348,3 +348,66 @@ def test_a_distribution_has_no_size():
     for case in (nested_quadratic(clients=2), invariant_logistic(clients=2)):
         job = Job(FCSG(), case, Plan(weights="size"))
         assert job.weights([0, 1]) == [1, 1]
+
+
+# ------------------------------------------------------------------------------------ stopping early
+
+SCORE = Metric("score", higher_is_better=True)
+
+
+def judged_by_distance(case, best_at):
+    """Return the case with validation data, on which models are best when they have moved so far from the start."""
+    start = case.starting_point(torch.Generator())
+
+    def score(x, far):
+        return {"score": -abs(float((x - start).norm()) - far)}
+
+    return replace(case, validation=best_at, test=None, judge=Judge(score, [SCORE]))
+
+
+def drifting(best_at=3.0):
+    """Return a case whose x moves by 1 in each step of a client, and what is best for it."""
+    return judged_by_distance(Case(Clock(), [NEVER, NEVER]), best_at)
+
+
+@every_engine
+@pytest.mark.parametrize("patience", [1, 2])
+def test_a_run_stops_when_its_patience_is_over(engine, patience):
+    plan = Plan(rounds=12, local_steps=1, patience=patience)
+    trace = run_on(engine, FCSG(1.0), drifting(), plan)
+    assert trace.column("round") == list(range(4 + patience))
+    assert trace.rows[3]["validation_score"] == 0.0
+    assert_close(trace.best, run_on(engine, FCSG(1.0), drifting(), Plan(rounds=3, local_steps=1)).last, tolerance=0.0)
+    assert trace.costs.rounds == 3 + patience
+
+
+def test_patience_counts_evaluations_not_rounds():
+    trace = run_on("reference", FCSG(1.0), drifting(4.0), Plan(rounds=20, local_steps=1, evaluate_every=2, patience=2))
+    assert trace.column("round") == [0, 2, 4, 6, 8]
+
+
+def test_in_a_grid_each_run_stops_by_itself():
+    plan = Plan(rounds=12, local_steps=1, patience=2)
+    methods = [FCSG(1.0), FCSG(0.5)]
+    for (together,), method in zip(run_grid(methods, drifting(), plan), methods, strict=True):
+        assert_same_run(together, run_on("stacked", method, drifting(), plan), tolerance=0.0)
+    assert [len(run[0].rows) for run in run_grid(methods, drifting(), plan)] == [6, 9]
+
+
+@pytest.mark.parametrize("stop", [2, 4, 5, 7])
+def test_resuming_does_not_change_when_it_stops(stop):
+    plan, methods, kept = Plan(rounds=12, local_steps=1, patience=2), [FCSG(1.0), FCSG(0.5)], []
+
+    def keep(progress):
+        if progress.done == stop:
+            kept.append(from_bytes(to_bytes(progress.snapshot())))
+
+    whole = run_grid(methods, drifting(), plan, callbacks=[keep])
+    again = run_grid(methods, drifting(), plan, start=kept[0])
+    for (resumed,), (trace,) in zip(again, whole, strict=True):
+        assert_same_run(resumed, trace, tolerance=0.0)
+
+
+def test_patience_needs_validation_data():
+    with pytest.raises(InvalidValue, match="patience = 3 must be 0: there are no validation data"):
+        run_on("reference", FCSG(1.0), nested_quadratic(), Plan(rounds=2, patience=3))

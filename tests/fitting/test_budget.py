@@ -3,7 +3,7 @@ import torch
 
 from fedcso.core.errors import InvalidValue
 from fedcso.datasets.examples import Examples
-from fedcso.fitting.budget import LEAST_STEPS, MOST_STEPS, plan_search, seconds_per_step
+from fedcso.fitting.budget import LEAST_STEPS, MOST_STEPS, count_flops, plan_search, seconds_per_step
 from tests.fitting.small_sites import small_sites
 
 
@@ -33,3 +33,10 @@ def test_a_larger_network_and_more_sites_cost_more():
 def test_no_time_is_refused():
     with pytest.raises(InvalidValue, match="minutes = 0"):
         plan_search(0, small_sites(), ("linear",))
+
+
+def test_flops_of_layers_are_counted():
+    network = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 5)
+    )
+    assert count_flops(network, torch.zeros(1, 3, 8, 8)) == 2 * (4 * 36 * 27 + 5 * 144)

@@ -125,10 +125,16 @@ def test_the_script_works_where_python_ignores_its_folder(exported, packages, tm
     assert done.returncode == 0, done.stderr
 
 
-def test_the_script_says_what_is_wrong_and_ends_with_code_2(exported, packages, tmp_path):
+def test_the_script_says_what_is_wrong(exported, packages, tmp_path):
     done = run_bare(packages, exported.path / "predict.py", tmp_path / "none.csv", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr == f"predict.py: there is no file {tmp_path / 'none.csv'}\n"
+    messy(5).to_csv(tmp_path / "new.csv", index=False)
+    nowhere = tmp_path / "no folder" / "scored.csv"
+    done = run_bare(packages, exported.path / "predict.py", tmp_path / "new.csv", "--out", nowhere, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "no folder" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_pictures_are_scored_from_npz(of_pictures, packages, tmp_path):

@@ -15,13 +15,13 @@ from tests.fitting.small_sites import SITES, table
 @pytest.fixture(scope="module")
 def quick():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(budget, "LEAST_STEPS", 20)
+        patch.setattr(budget, "MOST_STEPS", 20)
         yield
 
 
 def fit(frame, out, **options):
     said: list[str] = []
-    options = {"minutes": 1e-3, "net": "linear"} | options
+    options = {"net": "linear"} | options
     return fedcso.fit(frame, "ill", "hospital", out=str(out), say=said.append, **options), said
 
 

@@ -5,7 +5,7 @@ import torch
 
 from fedcso.core.tree import leaves
 from fedcso.fitting.objectives import OBJECTIVES
-from fedcso.fitting.train import Group, Trainer, full_task, run_settings, whole_rounds
+from fedcso.fitting.train import Group, Trainer, make_task, plan_of, run_settings, whole_rounds
 from fedcso.runs.config import RunConfig
 from fedcso.runs.study import play
 from tests.fitting.small_sites import small_sites
@@ -63,8 +63,9 @@ def test_chosen_settings_are_a_configuration_of_run_with_the_same_problem_and_me
     config = RunConfig.from_flat({**flat, "data": "digits", "clients": 3, "classes": 0})
     ((algorithm, _),) = config.built().values()
     assert algorithm == group.objective.algorithm(0.3, 40)
+    assert config.plan == plan_of(group, 40)
     assert config.plan.total_steps == 40
-    ours, theirs = full_task(key, "linear", small_sites()).problem, config.task().problem
+    ours, theirs = make_task(key, "linear", small_sites()).problem, config.task().problem
     assert type(ours) is type(theirs)
     for name in {"margin", "sigmoid"} & vars(ours).keys():
         assert getattr(ours, name) == getattr(theirs, name)

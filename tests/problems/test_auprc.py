@@ -90,12 +90,12 @@ def test_g_and_f_on_tiny_numbers(itself, g, f):
     assert value == pytest.approx(f, rel=1e-15)
 
 
-def test_scores_go_through_a_sigmoid_unless_they_are_raw():
+def test_scores_are_raw_unless_they_go_through_a_sigmoid():
     """The logits ln 3 and −ln 3 have the scores ¾ and ¼; the logits differ by more than the margin."""
     scores = math.log(3), [-math.log(3), math.log(3)], [0, 1]
-    y, _, _ = on_scores(*scores, margin=0.75, itself=0.0)
+    y, _, _ = on_scores(*scores, margin=0.75, itself=0.0, sigmoid=True)
     assert y == pytest.approx([0.75**2 / 2, (0.25**2 + 0.75**2) / 2], rel=1e-12)
-    y, _, _ = on_scores(*scores, margin=0.75, itself=0.0, sigmoid=False)
+    y, _, _ = on_scores(*scores, margin=0.75, itself=0.0)
     assert y == pytest.approx([0.75**2 / 2, 0.75**2 / 2], rel=1e-12)
 
 

@@ -11,8 +11,9 @@ from fedcso.core.errors import FedcsoError
 from fedcso.core.estimator import sample
 from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
-from fedcso.core.problem import split_steps, starting_point
+from fedcso.core.problem import split_steps
 from fedcso.core.streams import stream
+from fedcso.core.task import Task
 from fedcso.core.tree import is_finite, named_leaves
 from fedcso.engines import run
 from fedcso.estimators.plain import plain
@@ -55,7 +56,7 @@ def test_samples_are_those_of_the_stream(task):
 
 def test_there_is_a_loss_for_each_outer_sample_and_a_finite_gradient(task):
     problem, batch = task.problem, batch_of(task)
-    x = starting_point(problem, stream(0, 0, 0))
+    x = Task(problem, []).starting_point(stream(0, 0, 0))
     losses = problem.outer(problem.inner(x, batch.xi, batch.eta), batch.xi)
     assert losses.shape == (B,)
     assert torch.isfinite(losses).all()

@@ -55,7 +55,8 @@ def test_pooled_data_are_trained_on_in_one_place_and_judged_as_before():
     ((inputs, labels),) = task.clients
     assert torch.equal(inputs, torch.cat([data.inputs for data in sites.train]))
     assert (int(labels.sum()), task.names) == (4, ["all"])
-    assert len(task.notes) == 1
+    assert "as many samples in each step as the 2 sites that train would together" in task.notes[-1]
+    assert task.stands_for == 2
     assert task.test.clients == sites.test
 
 

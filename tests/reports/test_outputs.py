@@ -16,8 +16,9 @@ from fedcso.core.tree import leaves
 from fedcso.engines import run_grid
 from fedcso.engines.job import Job
 from fedcso.reports import outputs
-from fedcso.reports.recorded import record_of, table_in
+from fedcso.reports.recorded import record_of
 from fedcso.runs.folder import RunFolder
+from fedcso.runs.tables import table_in
 from tests.command_line import without_drawing
 from tests.rare import auprc_case, labelled
 

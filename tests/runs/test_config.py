@@ -10,10 +10,11 @@ from fedcso.algorithms.fcsg_m import FCSGM
 from fedcso.cli.options import read_options
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
 from fedcso.core.plan import Plan
+from fedcso.core.recommended import recommended
 from fedcso.problems import PROBLEMS
 from fedcso.runs.callbacks import Rhythm
 from fedcso.runs.config import MAIN, RunConfig, option_names
-from fedcso.runs.methods import Method, parse_methods
+from fedcso.runs.methods import Method, hyper_parameters, parse_methods
 
 OWN = """
 from dataclasses import dataclass
@@ -50,7 +51,10 @@ def test_options_become_the_same_configuration_by_way_of_a_file(problem):
     config = from_options(problem, *sizes, "--learning-rate", "cosine(1, 5)")
     assert config.problem_options["clients"] == 3
     assert config.plan.participation == 2
-    assert config.hyper_parameters == {"learning_rate": "cosine(1, 5)"}
+    recommends = recommended(PROBLEMS[problem]).settings
+    used = {name for method in config.methods for name in hyper_parameters(method.kind)}
+    expected = {name: value for name, value in recommends.items() if name in used} | {"learning_rate": "cosine(1, 5)"}
+    assert config.hyper_parameters == expected
     assert config.seeds == (5, 6)
     file = yaml.safe_dump(config.flat(), sort_keys=False)
     assert RunConfig.from_flat(yaml.safe_load(file)) == config

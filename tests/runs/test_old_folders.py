@@ -38,7 +38,9 @@ def assert_same_rows(found: Path, expected: Path) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_its_settings_become_an_object_and_the_same_settings_again(kind):
     flat = RunFolder.open(OLD / kind).config()
-    assert {"command": kind} | KINDS[kind].from_flat(flat).flat() == flat
+    written = {"command": kind} | KINDS[kind].from_flat(flat).flat()
+    assert {name: written[name] for name in flat} == flat
+    assert {name: written[name] for name in written.keys() - flat.keys()} == {"weight_decay": 0.0, "patience": 0}
 
 
 def test_its_settings_are_understood():

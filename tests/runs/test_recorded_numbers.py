@@ -19,13 +19,15 @@ WAYS = [f"FCSG-M(send_u={way})" for way in ("bfloat16", "int8")] + [
     "FCSG-M(send_u=every(2))",
 ]
 RAGGED = ["--data", "digits", "--clients", "5", "--alpha", "0.4", "--participation", "0.6", "--weights", "size"]
+FORMER = ["--sigmoid", "true", "--margin", "0.5", "--clip", "0", "--learning-rate", "0.01", "--momentum", "0.1"]
+"""What were the defaults of auprc when the numbers were recorded."""
 RUNS = {
     "reference": ["nested_quadratic", "--algorithm", *METHODS, "--engine", "reference", *SMALL],
     "adaptive": [
         *("nested_quadratic", "--algorithm", "FCSG-M", "Acc-FCSG-M", *SMALL),
         *("--diagnose-every", "1", "--inner-batch-most", "64", "--inner-batch", "1"),
     ],
-    "auprc-ragged": ["auprc", "--algorithm", *METHODS[:3], "SOX", "SOAP", *RAGGED, *FEW, "--local-steps", "3"],
+    "auprc-ragged": ["auprc", "--algorithm", *METHODS[:3], "SOX", "SOAP", *RAGGED, *FEW, "--local-steps", "3", *FORMER],
     "coda": [
         *("auroc", "--algorithm", "CODA+(stage_steps=7)", "--data", "breast_cancer", "--clients", "4"),
         *(*FEW, "--local-steps", "4", "--participation", "3"),
@@ -38,7 +40,7 @@ RUNS = {
     ],
     "cross-entropy": [
         *("cross_entropy", "--algorithm", "FedAvg", "SCAFFOLD", "--data", "digits", "--clients", "4"),
-        *("--seeds", "1", "--rounds", "3"),
+        *("--seeds", "1", "--rounds", "3", "--learning-rate", "0.01"),
     ],
 }
 

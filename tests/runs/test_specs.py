@@ -23,6 +23,8 @@ VALUES = {
     "-2": -2,
     "cosine(0.1, 5000)": Cosine(0.1, 5000),
     "cosine(0.1, steps=5, floor=0.2)": Cosine(0.1, 5, 0.2),
+    "cosine(0.1)": Cosine(0.1),
+    "cosine(0.1, floor=0.2)": Cosine(0.1, floor=0.2),
     "exponential(1, 0.5)": Exponential(1, 0.5),
     "inverse_sqrt(start=2.0)": InverseSqrt(2.0),
 }

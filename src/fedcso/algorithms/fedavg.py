@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fedcso.core.algorithm import Algorithm, Schedule, State, at
 from fedcso.core.errors import require_positive
 from fedcso.core.oracle import Oracle
-from fedcso.core.problem import Batch
+from fedcso.core.problem import Batch, Problem
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,13 @@ class FedAvg(Algorithm):
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)
+
+    def remark(self, problem: Problem) -> str:
+        """Say that on a nested problem this is another method."""
+        if not problem.inner_samples(1, 1):
+            return ""
+        name = type(problem).__name__
+        return f"FedAvg on {name} is FCSG, because the loss of {name} is nested; ordinary FedAvg: run cross_entropy"
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
         """Take one SGD step."""

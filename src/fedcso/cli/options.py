@@ -12,12 +12,13 @@ from jsonargparse import SUPPRESS, ActionConfigFile  # type: ignore[attr-defined
 from fedcso.cli.parser import Parser, join_repeated, split_description, use_underscores
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.plan import Plan
-from fedcso.core.task import plan_defaults
+from fedcso.core.recommended import recommended
 from fedcso.engines import ENGINES
 from fedcso.estimators import ESTIMATORS
 from fedcso.runs.config import MAIN, Flat
 from fedcso.runs.folder import read_yaml
 from fedcso.runs.methods import SEND_U, MethodSpec, owners, parse_methods
+from fedcso.runs.methods import hyper_parameters as spec_names
 from fedcso.runs.specs import CODEC_NAMES, TaskMaker, task_maker
 from fedcso.runs.tracking import TRACKERS
 
@@ -28,15 +29,17 @@ def read_options(
     arguments: list[str],
     extend: Callable[[Parser], None] = lambda parser: None,
     usage: str = "fedcso {command} {problem}",
+    methods: Sequence[str] = MAIN,
 ) -> Flat:
     """Return a command line as a complete flat configuration.
 
-    `extend` adds the command's own options; `usage` is how the command is called.
+    `extend` adds the command's own options; `usage` is how the command is called; `methods` are those that it uses if
+    none are named and the problem recommends none.
     `--help` prints the help and exits; raise `UsageError` or `FedcsoError` if an argument is wrong.
     """
     if arguments[:1] in (["--help"], ["-h"]):
         arguments = ["invariant_logistic", "--help"]  # options depend on the problem: show those of one
-    problem, methods = _problem_and_methods(command, arguments)
+    problem, specs = _problem_and_methods(command, arguments, methods)
     description, examples = split_description(docstring)
     parser = Parser(
         prog=usage.format(command=command, problem=problem),
@@ -44,7 +47,7 @@ def read_options(
         description=description,
         epilog=examples,
     )
-    _add_options(parser, command, problem, methods, extend)
+    _add_options(parser, command, problem, specs, extend)
     if not arguments[0].startswith("-"):
         arguments = arguments[1:]
     defaults = parser.get_defaults().as_dict()
@@ -57,28 +60,35 @@ def read_options(
     return values | {"command": command}
 
 
-def _problem_and_methods(command: str, arguments: list[str]) -> tuple[str, tuple[MethodSpec, ...]]:
+def _problem_and_methods(
+    command: str, arguments: list[str], usual: Sequence[str]
+) -> tuple[str, tuple[MethodSpec, ...]]:
     """Return the problem and the methods that a command line or its file names: which options exist depends on them."""
     options = join_repeated(use_underscores(arguments))
     file, content = _config_file(options)
     texts = next((json.loads(value) for option, value in pairwise(options) if option == "--algorithm"), None)
-    methods = parse_methods(texts or _methods_in(content))
-    if arguments and not arguments[0].startswith("-"):
-        return arguments[0], methods
+    texts = texts or _methods_in(content)
+    named = parse_methods(texts) if texts else ()
+    problem = arguments[0] if arguments and not arguments[0].startswith("-") else _problem_in(command, file, content)
+    return problem, named or parse_methods(recommended(task_maker(problem)).methods or usual)
+
+
+def _problem_in(command: str, file: Path | None, content: Flat) -> str:
+    """Return the problem that a file names."""
     if file is None:
         raise FedcsoError(
             f"the problem is missing: name it first, as in `fedcso {command} invariant_logistic` (see: fedcso list)"
         )
     if not isinstance(content.get("problem"), str):
         raise FedcsoError(f"config: {file} does not name a problem; add a line `problem: NAME`")
-    return content["problem"], methods
+    return str(content["problem"])
 
 
 def _methods_in(content: Flat) -> Sequence[str]:
-    """Return the methods that a file names; the default ones if they can't be read, which the parser reports later."""
+    """Return the methods that a file names; none if they can't be read, which the parser reports later."""
     texts = content.get("algorithm")
     texts = [texts] if isinstance(texts, str) else texts
-    return texts if texts and isinstance(texts, list) and all(isinstance(text, str) for text in texts) else MAIN
+    return texts if texts and isinstance(texts, list) and all(isinstance(text, str) for text in texts) else ()
 
 
 def _config_file(options: list[str]) -> tuple[Path | None, Flat]:
@@ -104,7 +114,7 @@ def _add_options(
     group.add_argument(
         "--algorithm",
         type=list[str] | str,
-        default=list(MAIN),
+        default=[spec.text for spec in methods],
         metavar="NAME",
         help="one or several methods: NAME or 'NAME(option=value, …)'",
     )
@@ -119,8 +129,17 @@ def _add_options(
         f"--{SEND_U}", type=str, metavar="HOW", help=f"how u is sent, for methods that share it: {CODEC_NAMES}"
     )
     parser.add_class_arguments(Plan, as_group=True)
-    parser.set_defaults(plan_defaults(maker))
+    parser.set_defaults(dict(recommended(maker).plan))
     add_problem_options(parser, maker, problem)
+    group = parser.add_argument_group("start")
+    group.add_argument(
+        "--init",
+        type=str,
+        metavar="MODEL",
+        help="start from this model: a run folder (its chosen model; FOLDER:METHOD if it has several methods), or a "
+        ".safetensors file with the weights of a network. It may come from another problem with the same network",
+    )
+    group.add_argument("--fresh_last_layer", action="store_true", help="with --init, start with a new last layer")
     group = parser.add_argument_group("execution")
     group.add_argument(
         "--engine", choices=list(ENGINES), default="simulation", help="what runs the clients (see: fedcso list engines)"
@@ -142,13 +161,13 @@ def _add_options(
     group.add_argument("--name", type=str, help="a name for the run folder; by default the problem's")
     extend(parser)
     taken = parser.known_options()
+    usable = {name for spec in methods for name in spec_names(spec.kind)}
     for name, having in owners(methods).items():
-        if (
-            name not in taken
-        ):  # another option has this name; the hyper-parameter can still be set as NAME(option=value)
-            hyper_parameters.add_argument(
-                f"--{name}", type=int | float | str, metavar="VALUE", help=f"for {', '.join(having)}"
-            )
+        if name in taken:  # by another option; the hyper-parameter can still be set as NAME(option=value)
+            continue
+        default = recommended(maker).settings.get(name) if name in usable else None
+        words = f"for {', '.join(having)}"
+        hyper_parameters.add_argument(f"--{name}", type=int | float | str, metavar="VALUE", default=default, help=words)
 
 
 def add_problem_options(parser: Parser, maker: TaskMaker, problem: str) -> None:

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import torch
 
@@ -87,8 +87,27 @@ class Algorithm(ABC):
         """Return the number of outer samples of step t: B at t = 0, then b."""
         return plan.initial if t == 0 else plan.outer_batch
 
+    def remark(self, problem: Problem) -> str:
+        """Return what users should know of the method on this problem, or an empty string."""
+        return ""
+
     def check(self, plan: Plan, problem: Problem, clients: Sequence[Any]) -> None:  # noqa: B027 - optional
         """Raise `FedcsoError` if the method does not apply to this plan, problem or data."""
+
+
+@runtime_checkable
+class OfUnknownLength(Protocol):
+    """A schedule that depends on the length of the run."""
+
+    def over(self, total_steps: int) -> Callable[[int], float]:
+        """Return the schedule of a run with T steps."""
+
+
+def bind_schedules(algorithm: Algorithm, total_steps: int) -> Algorithm:
+    """Return the method with schedules that know the length T of the run."""
+    values = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}  # type: ignore[arg-type]
+    bound = {name: value.over(total_steps) for name, value in values.items() if isinstance(value, OfUnknownLength)}
+    return replace(algorithm, **bound) if bound else algorithm  # type: ignore[type-var]
 
 
 def at(schedule: Schedule, t: int) -> float | torch.Tensor:

@@ -9,7 +9,7 @@ from torch.func import vmap
 from fedcso.core.costs import Costs
 from fedcso.core.estimator import Estimator
 from fedcso.core.problem import Batch, Problem
-from fedcso.core.tree import Tree, Weight, add_scaled, leaves, map_leaves, norm, unflatten_like
+from fedcso.core.tree import Tree, Weight, add_scaled, change_at, leaves, map_leaves, norm, unflatten_like
 
 Watch = Callable[[torch.Tensor, Tree], None]
 """A function that is called with every loss and gradient that an oracle computes."""
@@ -36,6 +36,7 @@ class Oracle:
         watch: Watch = _ignore,
         clip: float = 0.0,
         outer_count: int | None = None,
+        weight_decay: float = 0.0,
     ):
         self.problem = problem
         self.estimator = estimator
@@ -43,6 +44,7 @@ class Oracle:
         self.clip = clip
         self.outer_count = outer_count
         """The number of different ξ in the client's data, for methods with a state for each ξ."""
+        self.weight_decay = weight_decay
         self._gradients = 0
         self._formula = estimator.is_plain and problem.closed_form is not None
 
@@ -70,7 +72,7 @@ class Oracle:
             losses, count = for_each.mean(-1), for_each.shape[-1]
             gradient = _gradient(losses, point)
             losses = losses.detach()
-        return losses, self._count_and_clip(losses, gradient, count)
+        return losses, self._finish(x, losses, gradient, count)
 
     def grad(self, x: Tree, batch: Batch) -> Tree:
         """Return ∇F̂(x; ξ, B) + ∇r(x), averaged over the batch's ξ."""
@@ -96,7 +98,7 @@ class Oracle:
                 regular = self._lift(self.problem.regulariser, takes_batch=False)(point)
                 losses, pulled_back = losses + regular, pulled_back + regular.sum()
             gradient = _gradient(pulled_back, point)
-            return self._count_and_clip(losses.detach(), gradient, self._size(batch))
+            return self._finish(x, losses.detach(), gradient, self._size(batch))
 
         found = map_leaves(torch.Tensor.detach, g_hat)
         return found if each else map_leaves(lambda leaf: leaf.mean(self.lead), found), chain
@@ -129,11 +131,18 @@ class Oracle:
         """Map a function of one client's x (and batch) over the leading axes of this oracle."""
         return fn
 
-    def _count_and_clip(self, losses: torch.Tensor, gradient: Tree, count: int) -> Tree:
-        """Count a gradient, pass it to `watch`, and return it clipped."""
+    def _finish(self, x: Tree, losses: torch.Tensor, gradient: Tree, count: int) -> Tree:
+        """Count a gradient, pass it to `watch`, and return it clipped, with the weight decay λx added.
+
+        The decay is part of the objective, so all that methods derive from gradients (u, control variates, differences
+        of two points) contains it. It is added after clipping, which is meant for noise.
+        """
         self.count(count)
         self.watch(losses, gradient)
-        return clip_norm(gradient, self.clip, self.lead) if self.clip else gradient
+        gradient = clip_norm(gradient, self.clip, self.lead) if self.clip else gradient
+        if not self.weight_decay:
+            return gradient
+        return change_at(self.problem.weights_at, lambda u, w: add_scaled(u, w, self.weight_decay), gradient, x)
 
 
 class Cohort(Oracle):
@@ -146,8 +155,16 @@ class Cohort(Oracle):
 
     lead: ClassVar[int] = 2
 
-    def __init__(self, problem: Problem, grid: int, estimator: Estimator, watch: Watch = _ignore, clip: float = 0.0):
-        super().__init__(problem, estimator, watch, clip)
+    def __init__(
+        self,
+        problem: Problem,
+        grid: int,
+        estimator: Estimator,
+        watch: Watch = _ignore,
+        clip: float = 0.0,
+        weight_decay: float = 0.0,
+    ):
+        super().__init__(problem, estimator, watch, clip, weight_decay=weight_decay)
         self.grid = grid
         self._broadcasts = problem.broadcasts and estimator.is_plain
 
@@ -176,7 +193,8 @@ def _variable(x: Tree) -> Tree:
 
 def _gradient(values: torch.Tensor, point: Tree) -> Tree:
     """Return the gradient of the sum of the values; zero for leaves that they do not depend on."""
-    ones = torch.ones_like(values)
+    # A single value needs no ones. To check their shape, torch would import sympy, which takes most of a second.
+    ones = torch.ones_like(values) if values.ndim else None
     return unflatten_like(point, torch.autograd.grad(values, leaves(point), ones, materialize_grads=True))
 
 

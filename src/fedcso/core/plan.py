@@ -1,6 +1,6 @@
 """The plan of a run: its length, batch sizes and participation, whatever the algorithm."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -8,6 +8,7 @@ import torch
 from fedcso.core.errors import InvalidValue, is_number, require, require_choice, require_count, require_nonnegative
 from fedcso.core.problem import Problem
 from fedcso.core.streams import SERVER, stream
+from fedcso.core.task import Task
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,9 @@ class Plan:
     """B, outer samples of the first estimate; b if not given."""
     participation: int | float = 1.0
     """Clients that take part in a round, drawn by the seed: a fraction (float) or a number (int)."""
-    weights: Literal["uniform", "size"] = "uniform"
-    """Weights of clients in averages: equal, as in the paper, or by the size of their data."""
+    weights: Literal["uniform", "size"] | None = None
+    """Weights of clients in averages: uniform, as in the paper, or by the size of their data; by default size for your
+    own tables and uniform otherwise."""
     evaluate_every: int = 1
     """Rounds between two evaluations; the start and the last round are always evaluated."""
     epsilon: float = 0.0
@@ -38,6 +40,10 @@ class Plan:
     """Double m, up to this, whenever a diagnosis finds a bias above half of ‖∇F‖; never if not given."""
     clip: float = 0.0
     """Clip every client's gradient to this norm at every step; 0 for no clipping."""
+    weight_decay: float = 0.0
+    """λ, adds r(x) = λ/2 ‖x‖² of a network's weights (or of all x) to the objective; its gradient λx is not clipped."""
+    patience: int = 0
+    """Stop a run after this many evaluations in a row without a better value on validation data; 0 for never."""
     on_nonfinite: Literal["stop", "drop"] = "stop"
     """Stop the run if a client's loss, gradient or update is not finite, or drop the client from the round."""
 
@@ -58,7 +64,10 @@ class Plan:
             require_count("inner_batch_most", self.inner_batch_most, least=self.inner_batch)
             require("diagnose_every", self.diagnose_every, bool, "at least 1 if inner_batch_most is given")
         require("clip", self.clip, lambda norm: is_number(norm) and norm >= 0, "a norm, or 0 for no clipping")
-        require_choice("weights", self.weights, ("uniform", "size"))
+        require_nonnegative("weight_decay", self.weight_decay)
+        require_count("patience", self.patience, least=0)
+        if self.weights is not None:
+            require_choice("weights", self.weights, ("uniform", "size"))
         require_choice("on_nonfinite", self.on_nonfinite, ("stop", "drop"))
 
     @property
@@ -90,6 +99,27 @@ class Plan:
             return list(range(clients))
         chosen = torch.randperm(clients, generator=stream(seed, SERVER, round))[:number]
         return sorted(chosen.tolist())
+
+    def for_task(self, task: Task) -> "Plan":
+        """Return the plan of a run on a task: with its weights, and with the samples of all that its clients stand for.
+
+        One client with the pooled data of N clients draws as many samples in each step as these would together.
+        """
+        weights, clients = self.weights or task.weights, task.stands_for
+        if clients == 1:
+            return replace(self, weights=weights)
+        b, m = self.outer_batch, self.inner_batch
+        # Inner samples that all ξ share have to be multiplied too; others follow the number of ξ.
+        drawn = task.problem.inner_samples(clients * b, m)
+        inner = clients * task.problem.inner_samples(b, m) // drawn if drawn else 1
+        return replace(
+            self,
+            weights=weights,
+            outer_batch=clients * b,
+            initial_batch=self.initial_batch and clients * self.initial_batch,
+            inner_batch=inner * m,
+            inner_batch_most=self.inner_batch_most and inner * self.inner_batch_most,
+        )
 
     def weight(self, problem: Problem, data: Any) -> float:
         """Return the weight of a client with these data, not normalised; data without a size have weight 1."""

@@ -58,6 +58,9 @@ class Problem(ABC):
     ξ and η), as code written with `...` and negative axes does. Many clients and settings are then evaluated in one
     pass without `vmap`, at half the cost."""
 
+    weights_at: str = ""
+    """The path in x of the weights of a network (`primal.w`), for problems whose x holds more than these."""
+
     regulariser: Callable[[Tree], torch.Tensor] | None = None
     """r(x), added to the objective."""
 
@@ -107,12 +110,6 @@ class Problem(ABC):
     def size(self, data: Any) -> int | None:
         """Return the size of a client's data, for weights by size; None if samples come from a distribution."""
         return len(data)
-
-
-def starting_point(problem: Problem, rng: torch.Generator) -> Tree:
-    """Return x_0, projected onto X."""
-    x = problem.init(rng)
-    return x if problem.project is None else problem.project(x)
 
 
 @runtime_checkable

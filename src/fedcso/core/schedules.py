@@ -1,9 +1,9 @@
 """Schedules: hyper-parameters, such as learning rates, that change with the step t = 0, 1, 2, …"""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from fedcso.core.errors import require_count, require_fraction, require_positive
+from fedcso.core.errors import InvalidValue, require_count, require_fraction, require_positive
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,25 @@ class Cosine:
     """Half a cosine from start to start·floor over `steps` steps, constant after that."""
 
     start: float
-    steps: int
+    steps: int | None = None
+    """By default the steps of the run, which fill it in (`over`)."""
     floor: float = 0.01
 
     def __post_init__(self) -> None:
         require_positive("start", self.start)
-        require_count("steps", self.steps)
+        if self.steps is not None:
+            require_count("steps", self.steps)
         require_fraction("floor", self.floor)
 
+    def over(self, total_steps: int) -> "Cosine":
+        """Return the schedule of a run with T steps."""
+        return replace(self, steps=total_steps) if self.steps is None else self
+
     def __call__(self, t: int) -> float:
-        """Return the value at step t."""
-        progress = min(t / self.steps, 1.0)
+        """Return the value at step t; raise if the number of steps is not known yet."""
+        if self.steps is None and t > 0:
+            raise InvalidValue("steps", None, "given, as in cosine(0.1, 5000): the length is known only in a run")
+        progress = min(t / (self.steps or 1), 1.0)
         return self.start * (self.floor + (1 - self.floor) * (1 + math.cos(math.pi * progress)) / 2)
 
 
@@ -60,4 +68,4 @@ class Exponential:
 
 
 SCHEDULES = {"inverse_sqrt": InverseSqrt, "cosine": Cosine, "exponential": Exponential}
-"""Schedules by their names on the command line and in files: `learning_rate=cosine(0.1, 5000)`."""
+"""Schedules by their names on the command line and in files: `learning_rate=cosine(0.1)`, `cosine(0.1, 5000)`."""

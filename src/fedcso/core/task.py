@@ -1,18 +1,19 @@
 """A task: a problem, the clients' data, and how models are judged."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
+from torch import nn
 
 from fedcso.core.errors import FedcsoError
+from fedcso.core.initial_weights import InitialWeights
 from fedcso.core.judge import Judge
 from fedcso.core.problem import Problem
-
-Maker = TypeVar("Maker", bound=Callable[..., "Task"])
+from fedcso.core.tree import Tree
 
 
 @runtime_checkable
@@ -46,6 +47,12 @@ class Task:
     """Remarks about the data that users should see."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Files to export with a model, by name."""
+    weights: Literal["uniform", "size"] = "uniform"
+    """The weights of clients in averages, unless a plan says otherwise."""
+    stands_for: int = 1
+    """The number of clients whose data each client has; it draws as many samples as they would together."""
+    start: InitialWeights | None = None
+    """Weights to start from instead of the problem's own x_0, see `starting_from`."""
 
     def __post_init__(self) -> None:
         for name in ("evaluate", "select", "ranking", "deliver"):
@@ -54,6 +61,25 @@ class Task:
                     f"{type(self.problem).__name__}.{name} is no longer part of a problem: pass it to the task, as in "
                     "Task(problem, clients, test=…, judge=fedcso.Judge(evaluate=…, select=…))"
                 )
+
+    def starting_from(self, given: InitialWeights | nn.Module | Tree, fresh_last_layer: bool = False) -> "Task":
+        """Return the task with given weights to start from: a network, its weights by name, or a complete x_0.
+
+        Weights of a network can come from another problem: those of a cross-entropy run, for AUPRC. With
+        `fresh_last_layer`, the last layer of the network is the problem's own, and differs between seeds.
+        """
+        return replace(self, start=InitialWeights.of(given, fresh_last_layer))
+
+    def starting_point(self, rng: torch.Generator) -> Tree:
+        """Return x_0, with the given weights if there are any, projected onto X."""
+        x = self.problem.init(rng)
+        x = x if self.start is None else self.start.put_into(x, self.problem.weights_at)
+        return x if self.problem.project is None else self.problem.project(x)
+
+    @property
+    def validates(self) -> bool:
+        """True if validation data decide which model is chosen."""
+        return self.validation is not None and self.judge.select is not None
 
     def for_tuning(self) -> "Task":
         """Return the task without its test data: settings are chosen by validation data only."""
@@ -69,47 +95,37 @@ class Task:
 
     def digest(self) -> str:
         """Return a fingerprint of all data and their split, to tell runs on different data apart."""
-        fingerprint = hashlib.sha256()
-        for part in (list(self.clients), self.test, self.validation):
-            _update(fingerprint, part)
-        return fingerprint.hexdigest()[:16]
+        return fingerprint(list(self.clients), self.test, self.validation)
 
 
-def _update(fingerprint: Any, value: Any) -> None:
+def fingerprint(*parts: Any) -> str:
+    """Return a short digest of the content of some values, which is the same in every process."""
+    digest = hashlib.sha256()
+    for part in parts:
+        _update(digest, part)
+    return digest.hexdigest()[:16]
+
+
+def _update(digest: Any, value: Any) -> None:
     """Add the content of a value, whatever its type, in a way that is the same in every process."""
     value = value.materialise() if isinstance(value, Lazy) else value
     if isinstance(value, torch.Tensor):
-        fingerprint.update(f"{value.dtype}{tuple(value.shape)}".encode())
+        digest.update(f"{value.dtype}{tuple(value.shape)}".encode())
         if value.numel():  # an empty tensor can't be viewed as bytes
-            fingerprint.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+            digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
     elif isinstance(value, np.ndarray) and value.dtype != object:
-        fingerprint.update(f"{value.dtype}{value.shape}".encode())
-        fingerprint.update(np.ascontiguousarray(value).tobytes())
+        digest.update(f"{value.dtype}{value.shape}".encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
     elif isinstance(value, dict):
         for key, child in value.items():
-            fingerprint.update(str(key).encode())
-            _update(fingerprint, child)
+            digest.update(str(key).encode())
+            _update(digest, child)
     elif isinstance(value, list | tuple | np.ndarray):
-        fingerprint.update(f"[{len(value)}".encode())
+        digest.update(f"[{len(value)}".encode())
         for child in value:
-            _update(fingerprint, child)
+            _update(digest, child)
     elif hasattr(value, "__dict__") and not callable(value):
-        fingerprint.update(type(value).__qualname__.encode())
-        _update(fingerprint, vars(value))
+        digest.update(type(value).__qualname__.encode())
+        _update(digest, vars(value))
     else:
-        fingerprint.update(repr(value).encode())
-
-
-def with_plan(**defaults: Any) -> Callable[[Maker], Maker]:
-    """Decorate a task function with the defaults of the plan for its problem, which the command line uses."""
-
-    def mark(maker: Maker) -> Maker:
-        vars(maker)["plan_defaults"] = defaults
-        return maker
-
-    return mark
-
-
-def plan_defaults(maker: Callable[..., Task]) -> dict[str, Any]:
-    """Return the defaults of the plan that a task function was decorated with."""
-    return dict(getattr(maker, "plan_defaults", {}))
+        digest.update(repr(value).encode())

@@ -55,6 +55,14 @@ def unflatten_like(tree: Tree, new_leaves: Iterable[Any]) -> Tree:
     return map_leaves(lambda _: next(supply), tree)
 
 
+def change_at(path: str, fn: Callable[..., Tree], tree: Tree, *rest: Tree) -> Tree:
+    """Return the tree with the part at a path (`primal.w`; all of it if empty) replaced by `fn` of these parts."""
+    if not path:
+        return fn(tree, *rest)
+    key, _, below = path.partition(".")
+    return tree | {key: change_at(below, fn, tree[key], *(other[key] for other in rest))}
+
+
 def stack(trees: Sequence[Tree], axis: int = 0) -> Tree:
     """Stack trees of the same shapes along a new axis."""
     return map_leaves(lambda *parts: torch.stack(parts, axis), *trees)

@@ -33,14 +33,9 @@ Row = dict[str, Any]
 
 def deciding_metric(task: Task) -> Metric:
     """Return the metric that decides which iterate is chosen."""
-    if validates(task):
+    if task.validates:
         return task.judge.metric(str(task.judge.select)).on_validation()
     return TRAIN_LOSS if task.problem.exact is None else OBJECTIVE
-
-
-def validates(task: Task) -> bool:
-    """True if validation data decide."""
-    return task.validation is not None and task.judge.select is not None
 
 
 def prefers(metric: Metric, value: float, chosen: float) -> bool:

@@ -84,7 +84,7 @@ def local_round(work: Work, client: Client, round: int, message: Message, output
 
     problem, plan, now = work.problem, work.plan, work.round(round)
     count = problem.outer_count(client.data) if isinstance(problem, FiniteOuter) else None
-    oracle = Oracle(problem, work.estimator, watch, plan.clip, count)
+    oracle = Oracle(problem, work.estimator, watch, plan.clip, count, plan.weight_decay)
     rng = stream(work.seed, client.number, round)
     output, costs = None, Costs()
     shared, memory = work.codec.receive(message, client.memory, now)

@@ -12,7 +12,7 @@ from fedcso.core.errors import InvalidValue, require, require_count
 from fedcso.core.estimator import Estimator
 from fedcso.core.evaluation import evaluate
 from fedcso.core.plan import Plan
-from fedcso.core.problem import Problem, starting_point
+from fedcso.core.problem import Problem
 from fedcso.core.streams import OUTPUT, START, stream
 from fedcso.core.task import Task
 from fedcso.core.tree import Tree, to_device
@@ -50,8 +50,13 @@ class Job:
         if self.plan.epsilon and self.problem.exact is None:
             name = type(self.problem).__name__
             raise InvalidValue("epsilon", self.plan.epsilon, f"0: ∇F of {name} is not known exactly")
+        if self.plan.patience and not self.task.validates:
+            raise InvalidValue("patience", self.plan.patience, "0: there are no validation data to stop by")
+        if self.task.start is not None:
+            self.start()  # raises if the given weights do not fit
         work = Work(self.algorithm, self.problem, self.plan, self.seed, self.estimator, self.codec, self.device)
         object.__setattr__(self, "work", work)
+        object.__setattr__(self, "algorithm", work.algorithm)
 
     @property
     def problem(self) -> Problem:
@@ -83,7 +88,7 @@ class Job:
 
     def start(self) -> Tree:
         """Return the starting point x_0, projected onto X and moved to the device."""
-        return to_device(starting_point(self.problem, stream(self.seed, START, 0)), self.device)
+        return to_device(self.task.starting_point(stream(self.seed, START, 0)), self.device)
 
     def output_step(self) -> int:
         """Return the uniformly random step 0 ≤ t < T after which the theorems' output x̄_t is taken."""

@@ -17,10 +17,11 @@ from fedcso.core.plan import Plan
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.core.tree import Tree
-from fedcso.engines.choice import choose, deciding_metric, prefers, validates
+from fedcso.engines.choice import choose, deciding_metric, prefers
 from fedcso.engines.job import Job
 from fedcso.engines.server import TRAIN_LOSS, Report
 from fedcso.engines.snapshot import Snapshot
+from fedcso.engines.stopping import MEAN_GRADIENT_NORM, is_exhausted, is_small_enough
 from fedcso.theory import adaptive
 
 
@@ -72,7 +73,7 @@ class Progress(NamedTuple):
     @property
     def over(self) -> bool:
         """True if no rounds are left."""
-        return over(self.rounds.jobs[0].plan, self.done, self.traces)
+        return over(self.rounds.jobs[0].task, self.rounds.jobs[0].plan, self.done, self.traces)
 
     @property
     def declared(self) -> DeclaredMetrics:
@@ -90,7 +91,7 @@ Callback = Callable[[Progress], None]
 
 def run_rounds(rounds: Rounds, callbacks: Sequence[Callback] = (), start: Snapshot | None = None) -> list[Trace]:
     """Run all rounds; evaluate and count costs between them, and keep the iterates to be reported."""
-    jobs, plan = rounds.jobs, rounds.jobs[0].plan
+    jobs, task, plan = rounds.jobs, rounds.jobs[0].task, rounds.jobs[0].plan
     clock = time.perf_counter()
     start = rounds.agree_on(start)
     if plan.adaptive and len(jobs) > 1:
@@ -99,7 +100,7 @@ def run_rounds(rounds: Rounds, callbacks: Sequence[Callback] = (), start: Snapsh
         models = [job.start() for job in jobs]
         traces = [Trace(last=x, best=x, participation=[0] * len(jobs[0].clients)) for x in models]
         best = [float("nan")] * len(jobs)
-        _record(rounds, traces, best, 0, [float("nan")] * len(jobs), clock)
+        _record(rounds, traces, best, 0, [float("nan")] * len(jobs), clock, range(len(jobs)))
     else:
         rounds.load(start.state)
         traces = [copy(trace) for trace in start.traces]  # the snapshot itself stays as it is
@@ -110,11 +111,14 @@ def run_rounds(rounds: Rounds, callbacks: Sequence[Callback] = (), start: Snapsh
             size = adaptive.INNER_BATCH.name
             rounds.resize(next(int(row[size]) for row in reversed(traces[0].rows) if size in row))
     for r in range(start.done if start else 0, plan.rounds):
-        if over(plan, r, traces):
+        if over(task, plan, r, traces):
             break
         reports = rounds.run_round(r)
+        # Runs that have stopped stay as they are while others that are stacked with them go on.
+        going = [i for i, trace in enumerate(traces) if not is_exhausted(plan, trace.rows, deciding_metric(task))]
         losses = [float("nan")] * len(jobs)
-        for i, (trace, report) in enumerate(zip(traces, reports, strict=True)):
+        for i in going:
+            trace, report = traces[i], reports[i]
             if isinstance(report, FedcsoError):
                 trace.failure = report
                 continue
@@ -125,23 +129,21 @@ def run_rounds(rounds: Rounds, callbacks: Sequence[Callback] = (), start: Snapsh
             trace.costs += report.costs
             present = set(report.participants)
             trace.participation = [count + (n in present) for n, count in enumerate(trace.participation)]
-        _record_outputs(rounds, traces, reports, r + 1)
+        _record_outputs(rounds, traces, [(i, reports[i]) for i in going], r + 1)
         if (r + 1) % plan.evaluate_every == 0 or r + 1 == plan.rounds or adaptive.due(plan, r + 1):
-            _record(rounds, traces, best, r + 1, losses, clock)
+            _record(rounds, traces, best, r + 1, losses, clock, going)
         rounds.announce(Progress(r + 1, traces, rounds), callbacks)
     return traces
 
 
-def over(plan: Plan, done: int, traces: Sequence[Trace]) -> bool:
-    """Return whether all rounds are done, or every run has failed or reached the plan's ε."""
+def over(task: Task, plan: Plan, done: int, traces: Sequence[Trace]) -> bool:
+    """Return whether all rounds are done, or every run has failed, reached the plan's ε or exhausted its patience."""
     return done == plan.rounds or all(
-        trace.failure is not None or trace.rows[-1].get(MEAN_GRADIENT_NORM.name, float("inf")) <= plan.epsilon
+        trace.failure is not None
+        or is_small_enough(plan, trace.rows)
+        or is_exhausted(plan, trace.rows, deciding_metric(task))
         for trace in traces
     )
-
-
-MEAN_GRADIENT_NORM = Metric("mean_gradient_norm", "root mean ‖∇F(x)‖² so far", higher_is_better=False)
-"""The root of the mean of ‖∇F(x̄)‖² over the evaluations so far, which the theorems bound."""
 
 
 def declare(task: Task) -> DeclaredMetrics:
@@ -150,18 +152,25 @@ def declare(task: Task) -> DeclaredMetrics:
     return DeclaredMetrics(
         [*declare_metrics(task), MEAN_GRADIENT_NORM, *adaptive.METRICS, TRAIN_LOSS],
         deciding,
-        validates(task),
+        task.validates,
         headline=deciding if task.test is None else task.judge.select or deciding,
     )
 
 
 def _record(
-    rounds: Rounds, traces: Sequence[Trace], best: list[float], done: int, train_losses: Sequence[float], clock: float
+    rounds: Rounds,
+    traces: Sequence[Trace],
+    best: list[float],
+    done: int,
+    train_losses: Sequence[float],
+    clock: float,
+    going: Sequence[int],
 ) -> None:
-    """Evaluate the current models and append a row to each trace; `best` holds each run's best value so far."""
+    """Evaluate the models of the runs that go on and append a row to each; `best` is each run's best value so far."""
     jobs, job, deciding = rounds.jobs, rounds.jobs[0], deciding_metric(rounds.jobs[0].task)
-    results = rounds.evaluate([trace.last for trace in traces])
-    for i, (one, trace, found) in enumerate(zip(jobs, traces, results, strict=True)):
+    results = rounds.evaluate([traces[i].last for i in going])
+    for i, found in zip(going, results, strict=True):
+        one, trace = jobs[i], traces[i]
         if trace.failure:
             continue
         row = {"round": done, "step": done * job.plan.local_steps, TRAIN_LOSS.name: train_losses[i]}
@@ -188,10 +197,10 @@ def _best_of(rows: Sequence[dict[str, float]], deciding: Metric) -> float:
 
 
 def _record_outputs(
-    rounds: Rounds, traces: Sequence[Trace], reports: Sequence[Report | FedcsoError], done: int
+    rounds: Rounds, traces: Sequence[Trace], reports: Sequence[tuple[int, Report | FedcsoError]], done: int
 ) -> None:
     """Evaluate the random iterates that fell into the last round."""
-    met = [i for i, report in enumerate(reports) if isinstance(report, Report) and report.output is not None]
+    met = [i for i, report in reports if isinstance(report, Report) and report.output is not None]
     if not met:
         return
     for i, found in zip(met, rounds.evaluate([traces[i].output for i in met]), strict=True):

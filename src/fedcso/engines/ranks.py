@@ -112,13 +112,23 @@ def receive(source: int) -> bytes:
 
 def send_command(what: str) -> None:
     """Send a command from the leader to all followers, if there are any."""
-    if size() > 1:
-        broadcast(what.encode())
+    send_content(what.encode())
 
 
 def receive_command() -> str:
     """Wait for the leader's next command; an empty one means that there are no more."""
-    return broadcast(b"").decode()
+    return receive_content().decode()
+
+
+def send_content(content: bytes) -> None:
+    """Send what belongs to a command from the leader to all followers, if there are any."""
+    if size() > 1:
+        broadcast(content)
+
+
+def receive_content() -> bytes:
+    """Wait for what the leader sends."""
+    return broadcast(b"")
 
 
 def release_followers() -> None:

@@ -83,7 +83,7 @@ def run_grid(
     The other arguments are those of `run`. A run that fails does not stop the others: its trace ends there, with the
     reason in `failure`.
     """
-    job = Job(algorithms[0], task, plan, seeds[0], estimator, device, codec)
+    job = Job(algorithms[0], task, plan.for_task(task), seeds[0], estimator, device, codec)
     with named(engine).start(algorithms, job, seeds) as rounds:
         traces = run_rounds(rounds, callbacks, start)
     return [traces[g * len(seeds) : (g + 1) * len(seeds)] for g in range(len(algorithms))]

@@ -54,7 +54,8 @@ class Stacked(Rounds):
 
     def __init__(self, algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int]):
         self.jobs = [replace(job, algorithm=a, seed=seed) for a in algorithms for seed in seeds]
-        self.job, self.seeds = replace(job, algorithm=grid(algorithms)), list(seeds)
+        settings = [one.algorithm for one in self.jobs[:: len(seeds)]]
+        self.job, self.seeds = replace(job, algorithm=grid(settings)), list(seeds)
         self.algorithm, self.codec = self.job.algorithm, job.codec
         self.shape = len(algorithms), len(seeds)
         first_setting = self.jobs[: len(seeds)]
@@ -248,7 +249,8 @@ class Recorder:
     """
 
     def __init__(self, job: Job, settings: int):
-        self.oracle = Cohort(job.problem, settings, job.estimator, self.keep, job.plan.clip)
+        plan = job.plan
+        self.oracle = Cohort(job.problem, settings, job.estimator, self.keep, plan.clip, plan.weight_decay)
         self.losses: list[torch.Tensor] = []
         self.probes: list[torch.Tensor] = self.losses if job.problem.project is None else []
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fedcso.core.algorithm import Algorithm
+from fedcso.core.algorithm import Algorithm, bind_schedules
 from fedcso.core.codec import Codec, Round, full
 from fedcso.core.errors import FedcsoError
 from fedcso.core.estimator import Estimator
@@ -13,7 +13,10 @@ from fedcso.estimators.plain import plain
 
 @dataclass(frozen=True)
 class Work:
-    """Method, problem, plan, seed, estimator, codec and device of a run."""
+    """Method, problem, plan, seed, estimator, codec and device of a run.
+
+    The method's schedules are bound to the length of the run here, for simulations and for real sites.
+    """
 
     algorithm: Algorithm
     problem: Problem
@@ -24,6 +27,7 @@ class Work:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "algorithm", bind_schedules(self.algorithm, self.plan.total_steps))
         require_compatible(self.algorithm, self.estimator, self.plan)
 
     def round(self, number: int) -> Round:

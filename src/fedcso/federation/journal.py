@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from fedcso.reports.recorded import table_in
 from fedcso.reports.tables import as_csv
 from fedcso.runs.folder import RunFolder
+from fedcso.runs.tables import table_in
 
 FILE = "sites.csv"
 ANSWERED = "answered"

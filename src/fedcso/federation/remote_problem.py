@@ -86,7 +86,7 @@ class RemoteProblem(Problem):
     """A problem whose data are at sites; a client's data is a `SiteInfo`."""
 
     def __init__(self, problem: Problem):
-        self.problem, self.project = problem, problem.project
+        self.problem, self.project, self.weights_at = problem, problem.project, problem.weights_at
 
     def init(self, rng: torch.Generator) -> Tree:
         """Return x_0."""

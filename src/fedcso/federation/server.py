@@ -40,6 +40,9 @@ from fedcso.runs.progress import display
 from fedcso.runs.study import Results, Study, Unit, as_file_name
 from fedcso.runs.tracking import Silent
 
+COORDINATOR_ONLY = ("out", "init", "fresh_last_layer")
+"""Settings that sites do not need: where results go, and what the first model is."""
+
 SITES = "sites.json"
 """The file with the sites' descriptions and agreement at the start of the run."""
 
@@ -71,8 +74,8 @@ def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
     """Execute the rest of a run; besides the usual results, its folder gets the sites' tables."""
     with at_work(folder), _told(folder), watched(_superlink_port(folder)):
         settings = folder.config()
-        config, federation = run_config(settings, app), Federation.from_flat(settings)
-        for_sites = {name: value for name, value in settings.items() if name != "out"}
+        config, federation = run_config(settings, app).starting_in(folder), Federation.from_flat(settings)
+        for_sites = {name: value for name, value in settings.items() if name not in COORDINATOR_ONLY}
         order = Order(for_sites, federation.names, seconds=federation.round_seconds)
         roster = Roster(grid, order, federation.round_seconds)
         _gather(roster, folder, federation)
@@ -163,6 +166,8 @@ def _over_sites(task: Task, connection: Connection) -> Task:
         names=roster.names,
         notes=roster.order.agreement.get("notes", task.notes),
         files=task.files,
+        weights=task.weights,
+        start=task.start,
     )
 
 

@@ -9,15 +9,15 @@ machine the search is cut off by its limit instead, and says so.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
+from torch import nn
 
 from fedcso.core.errors import require_positive
 from fedcso.datasets.tables.sites import Sites
 from fedcso.fitting.objectives import OBJECTIVES, OTHERS, POSITIVES, RATES
-from fedcso.problems.scores import to_network_input
 from fedcso.problems.site_tasks import build_scores
 
 OVERHEAD = 5e-4
@@ -42,6 +42,8 @@ class Budget:
     """The number of seeds in each rung."""
     finer: bool
     """True to try learning rates around the best one."""
+    decays: tuple[float, ...]
+    """The weight decays that are tried in the second rung."""
     seconds: float
     """The limit of the search, in seconds of computing."""
 
@@ -50,12 +52,12 @@ class Budget:
         groups = len(OBJECTIVES) * nets
         around = (3, 2) if self.finer else (1, 1)
         first = groups * len(self.rates) * self.seeds[0] / 4
-        second = (groups / 3 + 1) * around[0] * self.seeds[1] / 2
+        second = (groups / 3 + 1) * around[0] * len(self.decays) * self.seeds[1] / 2
         return first + second + 3 * around[1] * self.seeds[2]
 
 
-THOROUGH = Budget(MOST_STEPS, RATES, (1, 2, 3), True, 0.0)
-LEAN = Budget(MOST_STEPS, (0.3, 1.0), (1, 1, 1), False, 0.0)
+THOROUGH = Budget(MOST_STEPS, RATES, (1, 2, 3), True, (0.0, 1e-3), 0.0)
+LEAN = Budget(MOST_STEPS, (0.3, 1.0), (1, 1, 1), False, (0.0, 1e-3), 0.0)
 
 
 def plan_search(minutes: float, sites: Sites, nets: Sequence[str]) -> Budget:
@@ -67,15 +69,31 @@ def plan_search(minutes: float, sites: Sites, nets: Sequence[str]) -> Budget:
         steps = int(limit / cost / size.run_steps(len(nets)))
         if steps >= MOST_STEPS // 2:
             break
-    return Budget(min(max(steps, LEAST_STEPS), MOST_STEPS), size.rates, size.seeds, size.finer, limit)
+    return replace(size, steps=min(max(steps, LEAST_STEPS), MOST_STEPS), seconds=limit)
 
 
 def seconds_per_step(sites: Sites, net: str) -> float:
     """Return the estimated seconds of one step of all sites."""
-    scores = build_scores(net, sites)
-    example = to_network_input(sites.train[0].inputs[:1])
-    if not len(example):
-        example = torch.zeros(1, *sites.train[0].inputs.shape[1:])
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        scores.network.module(example)
-    return OVERHEAD + 3 * counter.get_total_flops() * (POSITIVES + OTHERS) * len(sites.train) / SPEED
+    shape = sites.train[0].inputs.shape[1:]
+    flops = count_flops(build_scores(net, sites).network.module, torch.zeros(1, *shape))
+    return OVERHEAD + 3 * flops * (POSITIVES + OTHERS) * len(sites.train) / SPEED
+
+
+def count_flops(network: nn.Module, example: torch.Tensor) -> int:
+    """Return the multiplications and additions of a forward pass, in layers that have a weight matrix or kernel."""
+    total = 0
+
+    def count(layer: nn.Module, inputs: Any, output: torch.Tensor) -> None:
+        nonlocal total
+        weight = getattr(layer, "weight", None)
+        if isinstance(weight, torch.Tensor) and weight.ndim > 1:  # each output is a product with one row or kernel
+            total += 2 * output.numel() * weight[0].numel()
+
+    handles = [layer.register_forward_hook(count) for layer in network.modules()]
+    try:
+        with torch.no_grad():
+            network(example)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return total

@@ -6,6 +6,7 @@ read and prepared by the code that read and prepared the training rows.
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -175,9 +176,15 @@ def main(folder: Path, arguments: Sequence[str], program: str = "predict.py") ->
     options = parser.parse_args(arguments)
     try:
         score_to(Model(folder), options.rows, options.out)
+        sys.stdout.flush()
     except FedcsoError as error:
         print(f"{program}: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # the output is no longer read, as after `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:  # the result can't be written
+        print(f"{program}: {error}", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -55,7 +55,7 @@ class Objective:
 
 
 def _average_precision(scores: Scores, sites: Sites) -> tuple[Problem, Judge]:
-    return AUPRC(scores, margin=1.0, sigmoid=False), ranking_judge(scores)
+    return AUPRC(scores), ranking_judge(scores)
 
 
 def _cross_entropy(scores: Scores, sites: Sites) -> tuple[Problem, Judge]:
@@ -73,32 +73,29 @@ def _area_under_roc(scores: Scores, sites: Sites) -> tuple[Problem, Judge]:
 
 
 def _falling(rate: float, steps: int) -> dict[str, Any]:
-    return {"learning_rate": Cosine(rate, steps)}
+    return {"learning_rate": Cosine(rate)}
 
 
 def _falling_with_momentum(rate: float, steps: int) -> dict[str, Any]:
-    return {"learning_rate": Cosine(rate, steps), "momentum": 0.3}
+    return {"learning_rate": Cosine(rate), "momentum": 0.3}
 
 
 def _in_stages(rate: float, steps: int) -> dict[str, Any]:
     return {"learning_rate": rate, "stage_steps": max(1, steps // 2)}
 
 
-_MARGIN = {"margin": 1.0, "sigmoid": False}
-
 OBJECTIVES = {
     "auprc": Objective(
-        "average precision (FCSG-M)",
+        "FCSG-M on average precision",
         "auprc",
         _average_precision,
         "FCSG-M",
         _falling_with_momentum,
-        _MARGIN,
         outer_batch=POSITIVES,
     ),
-    "cross_entropy": Objective("cross-entropy (FedAvg)", "cross_entropy", _cross_entropy, "FedAvg", _falling),
+    "cross_entropy": Objective("FedAvg on cross-entropy", "cross_entropy", _cross_entropy, "FedAvg", _falling),
     "weighted": Objective(
-        "cross-entropy with weighted classes (FedAvg)",
+        "FedAvg on cross-entropy with weighted classes",
         "cross_entropy",
         _weighted_cross_entropy,
         "FedAvg",
@@ -106,16 +103,15 @@ OBJECTIVES = {
         {"weighted": True},
     ),
     "auprc_after_weighted": Objective(
-        "weighted cross-entropy (FedAvg), then average precision (FCSG-M)",
+        "FedAvg on cross-entropy with weighted classes, then FCSG-M on average precision",
         "auprc",
         _average_precision,
         "FCSG-M",
         _falling_with_momentum,
-        _MARGIN,
         outer_batch=POSITIVES,
         after="weighted",
     ),
-    "auroc": Objective("area under the ROC curve (CODA+)", "auroc", _area_under_roc, "CODA+", _in_stages),
+    "auroc": Objective("CODA+ on AUROC", "auroc", _area_under_roc, "CODA+", _in_stages),
 }
 """All objectives, in the order in which they are tried."""
 

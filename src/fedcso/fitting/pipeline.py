@@ -23,7 +23,7 @@ from fedcso.fitting.objectives import ORDINARY
 from fedcso.fitting.page import write_page
 from fedcso.fitting.result import Decision, Part, Sent, SiteData
 from fedcso.fitting.search import Search
-from fedcso.fitting.train import Trainer, Tried, full_task, run_settings
+from fedcso.fitting.train import Trainer, Tried, make_task, run_settings
 from fedcso.fitting.yardsticks import Yardstick, measure_yardsticks, rank_with
 from fedcso.reports import tables
 from fedcso.reports.decisions import Held, column_importance, decide
@@ -75,10 +75,11 @@ def carry_out(folder: RunFolder, config: FitConfig, sites: Sites, say: Say) -> F
         decision = _decide(found, compared, config, sites)
         chosen = decision.decisions
         write_page(folder, decision)
+        calibration = chosen.calibration
         write_model(
             folder.path,
             found.chosen.network(),
-            chosen.calibration,
+            calibration if config.prevalence is None else calibration.at_prevalence(config.prevalence),
             sites.preparation,
             [one.threshold for one in chosen.thresholds],
             {**decision.about, **decision.settings},
@@ -110,6 +111,7 @@ def trial_rows(found: Found) -> list[dict[str, Any]]:
             "network": one.group.net,
             "learning rate": one.rate,
             "learning rate of the first objective": one.group.first_rate or "",
+            "weight decay": one.group.weight_decay,
             "steps": one.total_steps,
             "seeds": len(one.traces),
             "validation average precision": one.value,
@@ -120,7 +122,7 @@ def trial_rows(found: Found) -> list[dict[str, Any]]:
 
 
 def _digest(config: FitConfig, sites: Sites) -> str:
-    return full_task("cross_entropy", config.nets(sites)[0], sites).digest()
+    return make_task("cross_entropy", config.nets(sites)[0], sites).digest()
 
 
 def for_real_sites(found: Found) -> str:
@@ -146,8 +148,8 @@ def compare_all(found: Found, trainer: Trainer, seed: int, say: Say) -> Comparis
     candidates = [Yardstick(chosen.group.title, [rank_with(chosen)], False)]
     ordinary = next((one for one in found.ranked if one.group.key in ORDINARY), None)
     if ordinary is not None and ordinary is not chosen:
-        note = "ordinary federated learning, tuned in the same search"
-        candidates.append(Yardstick(ordinary.group.title, [rank_with(ordinary)], False, note))
+        name = f"ordinary federated learning: {ordinary.group.title}"
+        candidates.append(Yardstick(name, [rank_with(ordinary)], False, "tuned in the same search"))
     candidates += measure_yardsticks(chosen, trainer, seed, say)
     say("looking at the test data, once")
     return compare(candidates, trainer.sites, seed)
@@ -183,6 +185,7 @@ def _settings(chosen: Tried) -> dict[str, Any]:
         "parameters": numel(chosen.model),
         "learning rate": chosen.rate,
         **first,
+        "weight decay": chosen.group.weight_decay,
         "steps": chosen.total_steps,
         "seed": chosen.seed,
     }

@@ -2,13 +2,14 @@
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from fedcso.core import atomic
-from fedcso.core.errors import FedcsoError
+from fedcso.core.errors import UnknownName
 from fedcso.fitting.config import FitConfig
 from fedcso.fitting.fitted import Fitted
 from fedcso.fitting.pipeline import begin, carry_out, require_same_data
@@ -28,11 +29,10 @@ def fit(
         say: called with lines about the progress; `lambda line: None` for silence
         options: the fields of `fedcso.fitting.config.FitConfig`: minutes, net, precision, recall, seed, out, …
     """
-    unknown = options.keys() - FitConfig.__dataclass_fields__.keys()
-    if unknown:
-        raise FedcsoError(
-            f"unknown option {min(unknown)!r}; the options are {', '.join(FitConfig.__dataclass_fields__)}"
-        )
+    known = [item.name for item in fields(FitConfig)]
+    for name in options:
+        if name not in known:
+            raise UnknownName("option", name, known)
     config = FitConfig(_as_file(table, options.get("out", FitConfig.out)), label, site, **options)
     sites = config.load()
     for note in sites.notes:

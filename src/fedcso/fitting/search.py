@@ -1,7 +1,8 @@
 """Successive halving on validation data: many settings for few steps, the best of them for more.
 
     first    all objectives × networks × learning rates                                   1 seed    T/4 steps
-    second   the best third, with learning rates ½, 1 and 2 times the best one            2 seeds   T/2 steps
+    second   the best third, with learning rates ½, 1 and 2 times the best one,
+             without and with weight decay                                                2 seeds   T/2 steps
     last     the best two, with learning rates ½ and 1 times the best one                 3 seeds   T steps
 
 (Large networks have fewer learning rates and one seed: `fedcso.fitting.budget`.)
@@ -13,7 +14,7 @@ because more steps are not always better: small data are overfitted.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from fedcso.engines.choice import deciding_metric
@@ -55,7 +56,8 @@ class Search:
         everything = [Group(key, net) for key in OBJECTIVES for net in self.nets]
         leading = _best_by_group(self._rung(FIRST, dict.fromkeys(everything, self.budget.rates)))
         third = _with_ordinary(leading[: max(2, math.ceil(len(leading) / 3))], leading)
-        second = self._rung(SECOND, {one.group: self._around(one.rate, 0.5, 1, 2) for one in third})
+        decayed = [(replace(one.group, weight_decay=decay), one.rate) for one in third for decay in self.budget.decays]
+        second = self._rung(SECOND, {group: self._around(rate, 0.5, 1, 2) for group, rate in decayed})
         leading = _best_by_group(second) or leading
         two = _with_ordinary(leading[:2], leading)
         last = self._rung(LAST, {one.group: self._around(one.rate, 0.5, 1) for one in two})
@@ -74,7 +76,10 @@ class Search:
             if self.trainer.seconds > self.budget.seconds and any(self.tried.values()):
                 self.skipped += 1
                 continue
-            found += self.trainer.train(f"{rung.name}, {group.key}, {group.net}", group, rates, steps, seeds)
+            name = f"{rung.name}, {group.key}, {group.net}" + (
+                f", decay {group.weight_decay:g}" * bool(group.weight_decay)
+            )
+            found += self.trainer.train(name, group, rates, steps, seeds)
             best = max(found, key=lambda one: one.value)
             if best is not leader or number == len(entries):
                 self.say(

@@ -13,7 +13,6 @@ from fedcso.core.tree import Tree
 from fedcso.datasets.tables.sites import Sites
 from fedcso.engines.choice import choose, deciding_metric
 from fedcso.fitting.objectives import OBJECTIVES, RATES, Objective
-from fedcso.problems.scores import Scores
 from fedcso.problems.site_tasks import build_scores, make_site_task
 from fedcso.runs.study import Results, Unit, seconds
 
@@ -36,6 +35,7 @@ class Group:
     net: str
     first_rate: float | None = None
     """The learning rate of the objective that is minimised first, once it is chosen."""
+    weight_decay: float = 0.0
 
     @property
     def objective(self) -> Objective:
@@ -45,7 +45,7 @@ class Group:
     @property
     def title(self) -> str:
         """The name for people."""
-        return f"{self.objective.title}, {self.net}"
+        return f"{self.objective.title} ({self.net})"
 
 
 @dataclass(frozen=True)
@@ -98,58 +98,50 @@ class Trainer:
 
         Two objectives of which one is minimised after the other share the steps. Test data are not used.
         """
-        fresh = build_scores(group.net, self.sites)
+        task = self._task(group, train_on)
         if group.objective.after is None:
-            return self._play(name, group, fresh, rates, steps, seeds, train_on)
+            return self._play(name, group, task, rates, steps, seeds)
         half = whole_rounds(steps / 2)
-        before = Group(group.objective.after, group.net)
+        before = replace(group, key=group.objective.after, first_rate=None)
         first_rates = RATES if group.first_rate is None else (group.first_rate,)
-        started = self._play(f"{name}, start", before, fresh, first_rates, half, seeds, train_on)
+        started = self._play(f"{name}, start", before, self._task(before, train_on), first_rates, half, seeds)
         start = max(started, key=lambda one: one.value)
-        continued = Scores(start.network().module)  # a module, not a function: every run starts from its weights
-        return self._play(name, replace(group, first_rate=start.rate), continued, rates, half, seeds, train_on)
+        continued = task.starting_from(start.network().module)
+        return self._play(name, replace(group, first_rate=start.rate), continued, rates, half, seeds)
+
+    def _task(self, group: Group, train_on: str) -> Task:
+        return make_task(group.key, group.net, self.sites, train_on).for_tuning()
 
     def _play(
-        self,
-        name: str,
-        group: Group,
-        scores: Scores,
-        rates: Sequence[float],
-        steps: int,
-        seeds: Sequence[int],
-        train_on: str,
+        self, name: str, group: Group, task: Task, rates: Sequence[float], steps: int, seeds: Sequence[int]
     ) -> list[Tried]:
-        objective = group.objective
-        problem, judge = objective.build(scores, self.sites)
-        task = make_site_task(problem, judge, self.sites, train_on).for_tuning()
-        # Pooled data get as many examples per step as all sites together.
-        together = sum(problem.trains(data) for data in self.sites.train) if train_on == "pooled" else 1
-        plan = plan_of(objective, steps, together)
-        unit = Unit(self.prefix + name, task, plan, [objective.algorithm(rate, steps) for rate in rates], seeds)
+        algorithms = [group.objective.algorithm(rate, steps) for rate in rates]
+        unit = Unit(self.prefix + name, task, plan_of(group, steps), algorithms, seeds)
         found = self.run([unit])
         self.seconds += seconds([unit], found)
         settings = zip(rates, found[unit.name], strict=True)
         return [_judge(group, rate, steps, seeds, task, traces) for rate, traces in settings]
 
 
-def plan_of(objective: Objective, steps: int, sites: int = 1) -> Plan:
-    """Return the plan of a run; batches are those of so many sites together."""
+def plan_of(group: Group, steps: int) -> Plan:
+    """Return the plan of a run."""
     rounds = steps // LOCAL_STEPS
     return Plan(
         rounds,
         LOCAL_STEPS,
-        objective.outer_batch * sites,
-        objective.inner_batch * sites,
+        group.objective.outer_batch,
+        group.objective.inner_batch,
         weights="size",
         clip=CLIP,
+        weight_decay=group.weight_decay,
         evaluate_every=max(1, rounds // EVALUATIONS),
     )
 
 
-def full_task(key: str, net: str, sites: Sites) -> Task:
+def make_task(key: str, net: str, sites: Sites, train_on: str = "sites") -> Task:
     """Return the task of an objective with all its data, test data included."""
     problem, judge = OBJECTIVES[key].build(build_scores(net, sites), sites)
-    return make_site_task(problem, judge, sites, "sites")
+    return make_site_task(problem, judge, sites, train_on)
 
 
 def run_settings(group: Group, rate: float, steps: int) -> dict[str, Any]:
@@ -157,7 +149,7 @@ def run_settings(group: Group, rate: float, steps: int) -> dict[str, Any]:
     objective = group.objective
     spec = objective.spec()
     algorithm = spec.spell(spec.build({}, objective.settings(rate, steps)))
-    plan = {name: value for name, value in asdict(plan_of(objective, steps)).items() if value is not None}
+    plan = {name: value for name, value in asdict(plan_of(group, steps)).items() if value is not None}
     return {"problem": objective.problem, "algorithm": [algorithm], "net": group.net, **objective.options, **plan}
 
 

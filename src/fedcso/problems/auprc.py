@@ -25,7 +25,8 @@ import torch
 
 from fedcso.core.errors import FedcsoError, require_nonnegative, require_positive
 from fedcso.core.problem import Problem
-from fedcso.core.task import Task, with_plan
+from fedcso.core.recommended import with_methods, with_plan
+from fedcso.core.task import Task
 from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.tables.sites import load_sites
@@ -45,10 +46,10 @@ class AUPRC(Problem):
     """The squared-hinge surrogate of average precision; a client's data are `Examples` with labels 0 and 1."""
 
     scores: Scores
-    margin: float = 0.5
+    margin: float = 1.0
     """s, the margin of the hinge."""
-    sigmoid: bool = True
-    """True if h is the sigmoid of the network's output, False if h is the output."""
+    sigmoid: bool = False
+    """True if h is the sigmoid of the network's output, False if h is the output, the raw score."""
     shared: bool = True
     """True to draw one inner batch for all positives of a step, False to draw one for each."""
     itself: float = 1.0
@@ -112,11 +113,12 @@ class AUPRC(Problem):
         return len(data.labels)
 
 
-@with_plan(rounds=60, local_steps=10, outer_batch=8, inner_batch=32, evaluate_every=5)
+@with_methods(learning_rate="cosine(1)", momentum=0.3)
+@with_plan(rounds=60, local_steps=10, outer_batch=8, inner_batch=32, evaluate_every=5, clip=1.0)
 def auprc(
     net: str = "auto",
-    margin: float = 0.5,
-    sigmoid: bool = True,
+    margin: float = 1.0,
+    sigmoid: bool = False,
     shared: bool = True,
     itself: float = 1.0,
     train_on: str = "sites",
@@ -127,7 +129,7 @@ def auprc(
     Args:
         net: linear, mlp, mnist, cifar, cnn or your own as path.py:Name; auto chooses by the shape of the inputs
         margin: s, by how much positives should be scored above the others
-        sigmoid: apply a sigmoid to the scores; use margins below 1 then
+        sigmoid: apply a sigmoid to the scores, with a margin below 1; scores that saturate are no longer learned
         shared: use one inner batch for all positives of a step, which takes b + m forward passes instead of b·m
         itself: weight of a positive among its own inner samples, which keeps g₂ away from 0
         train_on: sites (federated), pooled (all data in one place), or the name of one site

@@ -20,7 +20,8 @@ import torch
 from fedcso.core.errors import require_fraction
 from fedcso.core.judge import Judge
 from fedcso.core.problem import ascend
-from fedcso.core.task import Task, with_plan
+from fedcso.core.recommended import with_methods, with_plan
+from fedcso.core.task import Task
 from fedcso.core.tree import Tree, leaves
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.tables.sites import load_sites
@@ -36,6 +37,8 @@ class AUROC(Ordinary):
     scores: Scores
     positive_rate: float
     """p, the share of positives over all clients."""
+
+    weights_at = "primal.w"
 
     def __post_init__(self) -> None:
         require_fraction("positive_rate", self.positive_rate)
@@ -61,6 +64,7 @@ def auroc_judge(problem: AUROC) -> Judge:
     return ranking_judge(problem.scores, lambda x: x["primal"]["w"])
 
 
+@with_methods("CODA+")
 @with_plan(rounds=60, local_steps=10, outer_batch=40, evaluate_every=5)
 def auroc(net: str = "auto", train_on: str = "sites", **where: Any) -> Task:
     """Rank rare positives first, by the area under the ROC curve: the min-max problem of CODA+.

@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 
 from fedcso.core.errors import require_positive
-from fedcso.core.task import Task, with_plan
+from fedcso.core.recommended import with_methods, with_plan
+from fedcso.core.task import Task
 from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.tables.sites import load_sites
@@ -38,6 +39,7 @@ class CrossEntropy(Ordinary):
         return F.binary_cross_entropy_with_logits(logits, xi.labels.to(logits), weight.to(logits), reduction="none")
 
 
+@with_methods("FedAvg", learning_rate="cosine(0.3)")
 @with_plan(rounds=60, local_steps=10, outer_batch=40, evaluate_every=5)
 def cross_entropy(net: str = "auto", weighted: bool = False, train_on: str = "sites", **where: Any) -> Task:
     """Rank rare positives first, by ordinary cross-entropy: the usual objective of FedAvg.

@@ -27,7 +27,8 @@ from fedcso.core.errors import FedcsoError, require_count, require_positive
 from fedcso.core.judge import Judge
 from fedcso.core.metric import Metric
 from fedcso.core.problem import Problem
-from fedcso.core.task import Task, with_plan
+from fedcso.core.recommended import with_plan
+from fedcso.core.task import Task
 from fedcso.core.tree import Tree, add_scaled, index, leaves, map_leaves, stack, unflatten_like
 from fedcso.core.workers import pool
 from fedcso.models.conv4 import Conv4

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 
 from fedcso.core.errors import require_count
-from fedcso.core.task import Task, with_plan
+from fedcso.core.recommended import with_plan
+from fedcso.core.task import Task
 from fedcso.core.tree import Tree
 from fedcso.datasets import Examples
 from fedcso.models.conv4 import Conv4

@@ -36,9 +36,14 @@ def share_of_positives(sites: Sites) -> float:
 def make_site_task(problem: Problem, judge: Judge, sites: Sites, train_on: str) -> Task:
     """Return the task of training on all sites, on their pooled data or on one site, and testing on all of them."""
     share_of_positives(sites)  # raises unless there are both kinds
-    names, train, notes = sites.names, sites.train, list(sites.notes)
+    names, train, notes, stands_for = sites.names, sites.train, list(sites.notes), 1
     if train_on == "pooled":
+        stands_for = sum(problem.trains(data) for data in train)
         train, names = [pool_examples(train)], ["all"]
+        notes.append(
+            f"training on pooled data draws as many samples in each step as the {stands_for} sites that train would "
+            "together"
+        )
     elif train_on != "sites":
         if train_on not in names:
             raise UnknownName("train_on", train_on, ["sites", "pooled", *names])
@@ -52,4 +57,15 @@ def make_site_task(problem: Problem, judge: Judge, sites: Sites, train_on: str) 
     test = ByClient(pool_examples(sites.test), sites.test, sites.names)
     files = {"preparation.json": sites.preparation.to_json()} if sites.preparation else {}
     clients = [sites.variation.of(data) for data in train]
-    return Task(problem, clients, test, pool_examples(sites.validation), judge, names, notes, files)
+    return Task(
+        problem,
+        clients,
+        test,
+        pool_examples(sites.validation),
+        judge,
+        names,
+        notes,
+        files,
+        weights=sites.weights,
+        stands_for=stands_for,
+    )

@@ -7,7 +7,8 @@ from fedcso.core.intervals import mean_and_interval
 from fedcso.core.metric import Metric
 from fedcso.reports.looks import look
 from fedcso.reports.precision_recall import PRECISION
-from fedcso.reports.recorded import Record, Row, has
+from fedcso.reports.recorded import Record, has
+from fedcso.runs.tables import Row
 
 Rows = Sequence[Row]
 

@@ -8,17 +8,19 @@ import torch
 from safetensors.torch import save as save_tensors
 
 from fedcso.core.errors import FedcsoError
+from fedcso.core.initial_weights import as_metadata, leaves_by_path
 from fedcso.core.judge import ByClient
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
-from fedcso.core.tree import Tree, named_leaves
+from fedcso.core.tree import Tree
 from fedcso.engines.loop import declare
 from fedcso.reports import charts, figures, page, precision_recall, tables
 from fedcso.reports.export import as_onnx, loading_example
-from fedcso.reports.recorded import Record, Row, record_of
+from fedcso.reports.recorded import Record, record_of
 from fedcso.runs.collapse import collapse
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.study import Results
+from fedcso.runs.tables import Row
 
 log = logging.getLogger("fedcso")
 
@@ -37,7 +39,7 @@ def write_all(folder: RunFolder, found: Results, seeds: Sequence[int], task: Tas
     write_metrics(folder, found, seeds, task, over=True)
     models = list(tables.runs(found, seeds))
     for name, model in MODELS.items():
-        folder.write(f"model-{name}.safetensors", _models(models, model))
+        folder.write(f"model-{name}.safetensors", _models(models, model, task.problem.weights_at))
     test = task.test.whole if isinstance(task.test, ByClient) else task.test
     if ranked := precision_recall.rows(models, task.judge, test):
         folder.write("precision-recall.csv", tables.as_csv(ranked))
@@ -125,11 +127,11 @@ def write_table(folder: RunFolder, table: Sequence[dict[str, Any]]) -> None:
     folder.write("table.tex", tables.as_latex(table))
 
 
-def _models(models: Sequence[tuple[str, int, Trace]], which: Callable[[Trace], Tree]) -> bytes:
+def _models(models: Sequence[tuple[str, int, Trace]], which: Callable[[Trace], Tree], weights_at: str) -> bytes:
     """Return the models of all runs as a safetensors file with names `algorithm/seed/leaf`."""
     tensors: dict[str, torch.Tensor] = {}
     for name, seed, trace in models:
         model = which(trace)
-        for path, leaf in [] if model is None else named_leaves(model):
-            tensors[f"{name}/{seed}/{path or 'x'}"] = leaf.detach().cpu().contiguous().clone()
-    return save_tensors(tensors)
+        for path, leaf in ({} if model is None else leaves_by_path(model)).items():
+            tensors[f"{name}/{seed}/{path}"] = leaf.detach().cpu().contiguous().clone()
+    return save_tensors(tensors, as_metadata(weights_at=weights_at))

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from sklearn.metrics import precision_recall_curve
 
 from fedcso.core.judge import Judge
 from fedcso.core.metric import Metric
@@ -23,6 +22,8 @@ def rows(models: Sequence[tuple[str, int, Trace]], judge: Judge, test: Any) -> l
     """Return one row per point of the curve of every run's chosen model; none if nothing can be ranked."""
     if judge.rank is None or test is None:
         return []
+    from sklearn.metrics import precision_recall_curve  # imported late: slow to load
+
     result = []
     for name, seed, trace in models:
         ranking = judge.rank(trace.best, test)

@@ -1,18 +1,17 @@
 """The recorded results of a run, from which reports are made."""
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from fedcso.core.costs import Costs
 from fedcso.core.errors import FedcsoError
 from fedcso.core.metric import DeclaredMetrics, Metric
+from fedcso.core.plan import Plan
 from fedcso.engines.choice import choose_by_seed, choose_exported
+from fedcso.engines.stopping import is_exhausted, is_small_enough
 from fedcso.runs.folder import RunFolder
-
-Row = dict[str, Any]
+from fedcso.runs.tables import Row, declared_in, table_in
 
 BOOKKEEPING = frozenset({"algorithm", "seed", "round", "step", "seconds", *Costs().as_dict()})
 """Columns of an evaluation that are not metrics."""
@@ -32,6 +31,8 @@ class Record:
     """One row per run and client (clients.csv)."""
     ranked: Sequence[Row] = ()
     """The points of precision-recall curves (precision-recall.csv)."""
+    stopped: frozenset[tuple[str, Any]] = frozenset()
+    """The runs (method, seed) that a rule of the plan, ε or patience, ended before the last round."""
 
     def metrics(self) -> list[Metric]:
         """Return the metrics in display order."""
@@ -108,31 +109,22 @@ def record_of(folder: RunFolder) -> Record:
     rows = table_in(path)
     if not rows or not {"algorithm", "seed", "round"} <= rows[0].keys():
         raise FedcsoError(f"{path} is not a table of metrics")
-    more = (table_in(folder.path / name) for name in ("random-iterate.csv", "clients.csv", "precision-recall.csv"))
-    return Record(rows, declared_in(folder), *more)
+    random, clients, ranked = (
+        table_in(folder.path / name) for name in ("random-iterate.csv", "clients.csv", "precision-recall.csv")
+    )
+    declared = declared_in(folder)
+    return Record(rows, declared, random, clients, ranked, _stopped(folder, rows, declared))
 
 
-def declared_in(folder: RunFolder) -> DeclaredMetrics:
-    """Return the metrics that a run has declared; nothing is known of those of earlier versions, which declared none.
-
-    Such a folder is still shown, without titles and without a chosen model: earlier versions chose it on test data.
-    """
-    path = folder.path / "metrics.json"
-    return DeclaredMetrics.from_json(path.read_text()) if path.is_file() else DeclaredMetrics()
-
-
-def table_in(path: Path) -> list[Row]:
-    """Return the rows of a CSV file, or none if it does not exist."""
-    if not path.is_file():
-        return []
-    with path.open(newline="") as file:
-        return [{key: _number(value) for key, value in row.items()} for row in csv.DictReader(file)]
-
-
-def _number(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+def _stopped(folder: RunFolder, rows: Sequence[Row], declared: DeclaredMetrics) -> frozenset[tuple[str, Any]]:
+    rules = {name: folder.config()[name] for name in ("epsilon", "patience") if name in folder.config()}
+    plan = Plan(**rules)
+    runs: dict[tuple[str, Any], list[Row]] = {}
+    for row in rows:
+        runs.setdefault((row["algorithm"], row["seed"]), []).append(row)
+    deciding = declared[declared.deciding] if declared.deciding else None
+    return frozenset(
+        run
+        for run, own in runs.items()
+        if is_small_enough(plan, own) or (deciding is not None and is_exhausted(plan, own, deciding))
+    )

@@ -12,8 +12,9 @@ from fedcso.core.judge import ByClient
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.core.tree import Tree
-from fedcso.reports.recorded import Record, Row, has
+from fedcso.reports.recorded import Record, has
 from fedcso.runs.study import Results
+from fedcso.runs.tables import Row
 
 COSTS = {
     "rounds": ("round",),
@@ -147,7 +148,7 @@ def summary(record: Record, rounds: int | None = None) -> list[dict[str, Any]]:
 def _broken_off(record: Record, last: Sequence[Row], rounds: int | None) -> dict[str, int]:
     """Return the number of seeds, and of failed runs if there are any."""
     rounds = rounds or max(row["round"] for row in record.rows)
-    broken = sum(row["round"] < rounds for row in last)
+    broken = sum(row["round"] < rounds and (row["algorithm"], row["seed"]) not in record.stopped for row in last)
     return {"seeds": len(last)} | ({"broke off": broken} if broken else {})
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,12 @@ from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName, require
 from fedcso.core.plan import Plan
+from fedcso.core.recommended import recommended
 from fedcso.core.task import Task
 from fedcso.engines import ENGINES
 from fedcso.engines.job import Job
 from fedcso.estimators import ESTIMATORS
-from fedcso.runs import launch
+from fedcso.runs import initial_model, launch
 from fedcso.runs.callbacks import Rhythm
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.methods import SEND_U, Method, MethodSpec, build_all, owners, parse_methods
@@ -34,7 +35,7 @@ PLAN = [size.name for size in fields(Plan)]
 OWN_OPTIONS = ("net",)
 """Options of problems that may refer to an object in a user's file."""
 
-HOW = ("engine", "ranks", "estimator", "device", "track", "out", "name")
+HOW = ("engine", "ranks", "estimator", "device", "init", "fresh_last_layer", "track", "out", "name")
 """Fields with the same name and value in a flat configuration."""
 
 
@@ -59,6 +60,10 @@ class RunConfig:
     """The number of processes of the engine distributed; one per core by default."""
     estimator: str = "plain"
     device: str = "cpu"
+    init: str | None = None
+    """The model to start from (`fedcso.runs.initial_model`); the problem's own x_0 by default."""
+    fresh_last_layer: bool = False
+    """True to start from `init` with a new last layer."""
     checkpoints: Rhythm = Rhythm()  # noqa: RUF009 - frozen
     track: str = "none"
     out: str = "runs"
@@ -76,6 +81,8 @@ class RunConfig:
             require("name", self.name, lambda n: re.fullmatch(r"[\w.=-]+", n), "made of letters, digits and - _ . =")
         if self.ranks is not None:
             launch.require_over_ranks(self.engine, self.ranks)
+        if self.fresh_last_layer and self.init is None:
+            raise InvalidValue("fresh_last_layer", True, "left out without init, the model to start from")
 
     @classmethod
     def from_flat(cls, values: Flat, root: Path = user_code.HERE) -> "RunConfig":
@@ -85,7 +92,8 @@ class RunConfig:
             raise FedcsoError(
                 "problem is missing: name one, as in `problem: invariant_logistic` (see fedcso list problems)"
             )
-        methods = parse_methods(as_list(given.get("algorithm", list(MAIN))), root)
+        usual = recommended(task_maker(str(given["problem"]), root)).methods or MAIN
+        methods = parse_methods(as_list(given.get("algorithm", list(usual))), root)
         of_problem = option_names(str(given["problem"]), root)
         of_methods = {*owners(methods), SEND_U} - of_problem - _RESERVED
         return cls(
@@ -104,7 +112,12 @@ class RunConfig:
     def of(cls, folder: RunFolder) -> "RunConfig":
         """Read the configuration of a run folder; raise if the user's files have changed since the run started."""
         folder.require_same_sources()
-        return cls.from_flat(folder.config())
+        return cls.from_flat(folder.config()).starting_in(folder)
+
+    def starting_in(self, folder: RunFolder) -> "RunConfig":
+        """Return the configuration with the folder's copy of the initial weights, if it has one."""
+        copy = folder.path / initial_model.FILE
+        return replace(self, init=str(copy.resolve())) if copy.is_file() else self
 
     def flat(self) -> Flat:
         """Return the flat configuration."""
@@ -115,7 +128,8 @@ class RunConfig:
             **self.hyper_parameters,
             **asdict(self.plan),
             **self.problem_options,
-            **{name: getattr(self, name) for name in ("engine", "ranks", "estimator", "device")},
+            **{name: getattr(self, name) for name in ("engine", "ranks", "estimator", "device", "init")},
+            "fresh_last_layer": self.fresh_last_layer or None,
             "checkpoint_rounds": self.checkpoints.rounds,
             "checkpoint_seconds": self.checkpoints.seconds,
             **{name: getattr(self, name) for name in ("track", "out", "name")},
@@ -141,7 +155,19 @@ class RunConfig:
     def task(self) -> Task:
         """Create the task: the problem and its data."""
         own_options = {name: user_code.join_root(value, self.root) for name, value in self._own_options().items()}
-        return make_task(task_maker(self.problem, self.root), {**self.problem_options, **own_options}, self.problem)
+        options = {**self.problem_options, **own_options}
+        task = make_task(task_maker(self.problem, self.root), options, self.problem)
+        task = replace(task, notes=[*task.notes, *self._remarks(task)])
+        if self.init is None:
+            return task
+        return task.starting_from(initial_model.read_initial(self.init, self.root, self.fresh_last_layer))
+
+    def _remarks(self, task: Task) -> list[str]:
+        """Return what users should know of the methods and the plan on this task."""
+        remarks = [algorithm.remark(task.problem) for algorithm, _ in self.built().values()]
+        if self.plan.weights is None and task.weights == "size" and len(task.clients) > 1:
+            remarks.append("sites count by the number of their training rows; for equal weights: --weights uniform")
+        return [remark for remark in dict.fromkeys(remarks) if remark]
 
     def _own_options(self) -> dict[str, str]:
         given = {name: str(self.problem_options[name]) for name in OWN_OPTIONS if name in self.problem_options}

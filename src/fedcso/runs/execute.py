@@ -1,12 +1,17 @@
 """Execute a study in a run folder: lock the folder, write a log and keep the folder's status up to date."""
 
+import hashlib
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from fedcso.core.errors import FedcsoError
-from fedcso.core.task import Task
+from fedcso.core.judge import ByClient
+from fedcso.core.task import Task, fingerprint
+from fedcso.datasets.examples import Examples
 from fedcso.engines.ranks import RankLost
+from fedcso.runs import initial_model
 from fedcso.runs.callbacks import Interrupted
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.progress import display
@@ -60,7 +65,36 @@ def _logging_to(folder: RunFolder) -> Iterator[None]:
 
 def same_data(folder: RunFolder, task: Task) -> Task:
     """Return the task; raise if its data differ from those that the run started with."""
-    began, now = folder.environment()["data"].get("digest"), task.digest()
-    if began != now:
-        raise FedcsoError(f"{folder.path} was started with other data (digest {began}, now {now}): start a new run")
+    began, now = folder.environment()["data"], describe_data(task)
+    if began.get("digest") != now["digest"]:
+        was, is_now = began.get("digest"), now["digest"]
+        raise FedcsoError(f"{folder.path} was started with other data (digest {was}, now {is_now}): start a new run")
+    if began.get("init") != now.get("init"):
+        raise FedcsoError(
+            f"{folder.path / initial_model.FILE}, the weights that the run started from, is missing or has changed: "
+            "put it back to resume, or start a new run"
+        )
     return task
+
+
+def describe_data(task: Task) -> dict[str, Any]:
+    """Return what tells the data of a task, and the weights that it starts from, apart from others."""
+    described: dict[str, Any] = {"digest": task.digest(), "clients": len(task.clients)}
+    if task.test is not None:
+        described["test"] = _test_digest(task.test.whole if isinstance(task.test, ByClient) else task.test)
+    if task.start is not None:
+        described["init"] = fingerprint(sorted(task.start.leaves.items()), task.start.fresh_last_layer)
+    return described
+
+
+def _test_digest(test: Any) -> str:
+    """Return a digest of test data that does not depend on the order of examples, which follows their sites."""
+    if not isinstance(test, Examples):
+        return fingerprint(test)
+    rows = zip(test.inputs.flatten(1).numpy(), test.labels.tolist(), strict=True)
+    return fingerprint(sorted(hashlib.sha256(row.tobytes() + bytes([label])).hexdigest() for row, label in rows))
+
+
+def needed_files(task: Task) -> dict[str, bytes]:
+    """Return the files that the folder of a run needs to be resumed, by name."""
+    return {} if task.start is None else {initial_model.FILE: task.start.to_bytes()}

@@ -9,11 +9,12 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -35,11 +36,18 @@ class RunFolder:
 
     @classmethod
     def create(
-        cls, root: Path, name: str, config: dict[str, Any], data: dict[str, Any], sources: Sequence[Source] = ()
+        cls,
+        root: Path,
+        name: str,
+        config: dict[str, Any],
+        data: dict[str, Any],
+        sources: Sequence[Source] = (),
+        files: Mapping[str, bytes] = MappingProxyType({}),
     ) -> "RunFolder":
         """Make a new folder `<date>_<name>_<hash>`; it appears with settings and environment, or not at all.
 
-        `data` says what the run's data are told by. A copy of the user's own `sources` stays in the folder.
+        `data` says what the run's data are told by. A copy of the user's own `sources` stays in the folder; `files` are
+        others that the run needs, by name.
         """
         text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
         stamp = time.strftime("%Y-%m-%d_%H%M%S")
@@ -54,6 +62,8 @@ class RunFolder:
             for source, copy in zip(sources, kept, strict=True):
                 (temporary / copy.kept).parent.mkdir(exist_ok=True)
                 atomic.write(temporary / copy.kept, source.content)
+            for file, content in files.items():
+                atomic.write(temporary / file, content)
             found = environment() | {
                 "seeds": config.get("seeds"),
                 "data": data,

@@ -71,7 +71,9 @@ def spell(value: Any) -> str:
     """Format a number, schedule or codec as in a specification."""
     for name, kind in {**SCHEDULES, **CODECS}.items():
         if isinstance(value, kind):
-            settings = ", ".join(repr(part) for part in vars(value).values())
+            given = {key: part for key, part in vars(value).items() if part is not None}
+            named = len(given) < len(vars(value))  # what is left out moves the others' places
+            settings = ", ".join(f"{key}={part!r}" if named else repr(part) for key, part in given.items())
             return f"{name}({settings})" if settings else name
     return repr(value)
 

@@ -181,13 +181,13 @@ def play(units: Sequence[Unit]) -> Results:
 def _play_rest(part: Part, start: Snapshot | None, show: Show, callbacks: Sequence[Callback]) -> list[Trace]:
     """Run the rounds that remain after a snapshot."""
     plan = part.unit.plan
-    if start and over(plan, start.done, start.traces):
+    if start and over(part.unit.task, plan, start.done, start.traces):
         show.say(plan.rounds, "already done")
         return start.traces
     show.say(start.done if start else 0, "")
     ranks.send_command(part.key)
     traces = part.play(callbacks, start)
-    log.info("%s: %d rounds done", part.title, plan.rounds)
+    log.info("%s: %d rounds done", part.title, max(trace.rows[-1]["round"] for trace in traces))
     for trace in traces:
         if trace.failure:
             log.warning("%s failed: %s", part.title, trace.failure)

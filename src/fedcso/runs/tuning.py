@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -76,7 +76,8 @@ class SweepConfig:
     def of(cls, folder: RunFolder) -> "SweepConfig":
         """Read the configuration of a run folder; raise if the user's files have changed since the run started."""
         folder.require_same_sources()
-        return cls.from_flat(folder.config())
+        config = cls.from_flat(folder.config())
+        return replace(config, run=config.run.starting_in(folder))
 
     def flat(self) -> Flat:
         """Return the flat configuration."""

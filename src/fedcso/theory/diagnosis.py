@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-from scipy import stats
 
 from fedcso.core.costs import Costs
 from fedcso.core.errors import require, require_count
 from fedcso.core.estimator import split_into_blocks
+from fedcso.core.intervals import student_t
 from fedcso.core.oracle import Oracle
 from fedcso.core.problem import Batch, Problem, split_steps
 from fedcso.core.streams import DIAGNOSIS, stream
@@ -206,6 +206,6 @@ def _jackknife(rows: torch.Tensor, square: Callable[[Any, Any, int], Any]) -> Ma
     n, total, own = len(products), products.sum(), products.diagonal()
     without = square(total - 2 * products.sum(1) + own, own.sum() - own, n - 1)
     error = math.sqrt(float((without - without.mean()).square().sum()) * (n - 1) / n)
-    middle, reach = float(square(total, own.sum(), n)), float(stats.t.ppf(0.975, n - 1)) * error
+    middle, reach = float(square(total, own.sum(), n)), student_t(n - 1) * error
     value, low, high = (math.sqrt(max(0.0, number)) for number in (middle, middle - reach, middle + reach))
     return Magnitude(value, low, high)

@@ -1,5 +1,6 @@
 """`fedcso compare`: differences seed by seed, on the same data only."""
 
+import json
 import math
 import statistics
 
@@ -119,6 +120,19 @@ def test_runs_on_different_data_are_refused(blank):
 def test_runs_with_another_split_are_refused(blank):
     folders = [run("run", *QUADRATIC, *ONE, "--clients", clients, out=blank / clients) for clients in ("2", "3")]
     assert call("compare", *folders).code == BAD_INPUT
+
+
+def test_runs_that_trained_on_other_clients_but_were_tested_on_the_same_data_are_compared(blank):
+    tiny = ["run", "cross_entropy", "--rounds", "1", "--local-steps", "1", "--seeds", "2", "--net", "linear"]
+    folders = [run(*tiny, "--clients", count, out=blank / f"{count}") for count in (2, 3)]
+    assert call("compare", *folders).code == FINE
+    for folder in folders:  # written by an earlier version, which did not tell the test data
+        about = json.loads((folder / "env.json").read_text())
+        del about["data"]["test"]
+        (folder / "env.json").write_text(json.dumps(about))
+    outcome = call("compare", *folders)
+    assert outcome.code == BAD_INPUT
+    assert "differ, and not all of them tell their test data" in outcome.err
 
 
 def test_runs_with_other_settings_on_the_same_data_are_compared(blank):

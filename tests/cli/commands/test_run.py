@@ -411,3 +411,22 @@ def test_two_runs_in_the_same_second_have_folders_of_their_own(drawn_blank):
     first, *others = sorted(folders_made)
     for other in others:
         assert_same_contents(other, first)
+
+
+def test_fedavg_on_a_nested_problem_is_told_to_be_another_method(tmp_path, monkeypatch):
+    without_drawing(monkeypatch)
+    tiny = ["--rounds", "1", "--local-steps", "1", "--seeds", "1", "--clients", "2", "--net", "linear", "--algorithm"]
+    for problem, told in (("auprc", True), ("cross_entropy", False)):
+        outcome = call("run", problem, *tiny, "FedAvg", "--out", tmp_path)
+        assert ("note    FedAvg on AUPRC is FCSG" in outcome.out) is told
+    assert "FedAvg on" not in call("run", "auprc", *tiny, "FCSG", "--out", tmp_path).out
+
+
+def test_a_run_whose_patience_is_over_has_not_broken_off(tmp_path, monkeypatch):
+    without_drawing(monkeypatch)
+    few = ["--rounds", "20", "--local-steps", "1", "--seeds", "2", "--clients", "2", "--net", "linear"]
+    folder = run("run", "auprc", *few, "--algorithm", "FCSG", "--evaluate-every", "1", "--patience", "1", out=tmp_path)
+    last = {row["seed"]: int(row["round"]) for row in read_csv(folder / "metrics.csv")}
+    assert max(last.values()) < 20
+    assert "broke off" not in (folder / "table.md").read_text()
+    assert RunFolder(folder).status == "done"

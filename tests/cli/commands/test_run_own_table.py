@@ -26,6 +26,7 @@ from tests.command_line import (
     interrupt_after,
     read_csv,
     run,
+    timeless,
     without_drawing,
 )
 
@@ -321,9 +322,27 @@ def test_pooled_data_and_single_sites_are_judged_by_all_sites(quick, tmp_path):
         {"all": "72"} | dict.fromkeys(BANKS, "0"),
         {"north": "18"} | dict.fromkeys(set(BANKS) - {"north"}, "0"),
     ]
+    sites = run(*auprc(), out=tmp_path / "sites")
+    assert call("compare", sites, pooled, alone).code == FINE  # they are tested on the same data
+    drawn = [{row["round"]: row["inner_samples"] for row in read_csv(one / "metrics.csv")} for one in (pooled, sites)]
+    assert drawn[0] == drawn[1]
     for folder in (pooled, alone):
         judged = {row["client"]: row["average_precision"] for row in read_csv(folder / "clients.csv")}
         assert [bank for bank in BANKS if judged[bank] == "undefined"] == ["west"]
+
+
+def test_sites_count_by_their_rows_unless_told_otherwise(quick, tmp_path):
+    table = pd.concat([banks(), banks(bank=["east"] * len(banks()))])
+    table.to_csv(tmp_path / "banks.csv", index=False)
+    command = [*auprc("--data", tmp_path / "banks.csv"), "--out", tmp_path / "runs"]
+    told, sized, uniform = (call(*command, *more) for more in ([], BY_SIZE, EQUALLY))
+    note = "sites count by the number of their training rows"
+    assert [note in outcome.out for outcome in (told, sized, uniform)] == [True, False, False]
+    rows = [timeless(read_csv(folder / "metrics.csv")) for folder in folders(tmp_path / "runs")]
+    assert rows[0] == rows[1] != rows[2]
+
+
+BY_SIZE, EQUALLY = ["--weights", "size"], ["--weights", "uniform"]
 
 
 def test_a_network_that_can_not_be_exported_does_not_cost_the_results(quick, monkeypatch, tmp_path):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcso.core.errors import FedcsoError
+from fedcso.datasets.tables.columns import check
 from fedcso.datasets.tables.dates import PARTS, ambiguous, are_dates, dates, day_first, part_of
 
 DAYS = "days since 2000-01-01"
@@ -100,8 +101,13 @@ def test_where_they_do_not_tell_what_was_learnt_holds():
 
 @pytest.mark.parametrize("value", ["2020-02-30", "0000-00-00", "2020-01-01 25:00", "soon", "31/31/2020"])
 def test_what_is_no_date_is_named_with_its_row(value):
-    with pytest.raises(FedcsoError, match=rf"column 'day' holds '{value}' in row 2 of t\.csv, .* --drop day"):
+    with pytest.raises(FedcsoError, match=rf"column 'day' holds '{value}' in row 2 of t\.csv, which is not a date"):
         dates(pd.Series(["2020-01-01", value], name="day"), where=" of t.csv")
+
+
+def test_in_training_the_option_that_leaves_a_column_out_is_named():
+    with pytest.raises(FedcsoError, match="which is not a date; correct it, or leave the column out with --drop day"):
+        check(pd.Series(["2020-01-01", "2020-02-30"], name="day"), " of t.csv")
 
 
 @pytest.mark.parametrize("value", ["2020-01", "12:30", "1.2", "1.2.3.4", "2020-01-01 noon", "01.01.202", "20200131"])

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from fedcso.core.errors import FedcsoError
-from fedcso.datasets.tables.delimited import read_delimited
+from fedcso.datasets.tables.delimited import read_delimited, read_text
 
 PLAIN = "name,amount,count,y\nKöln,1.5,1234,0\n,2.25,99,1\nParis,,7,0\n"
 FRAME = pd.DataFrame(
@@ -101,3 +101,10 @@ def test_a_quote_that_is_not_closed_and_old_line_ends_leave_it_to_pandas(read):
     assert frame.to_dict("list") == {"x": [1, 2], "y": [0, 1]}
     with pytest.raises(pd.errors.ParserError):
         read('x,y\n1,"' + "a" * 200_000)
+
+
+def test_text_is_what_is_written(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text('code; amount;empty;\n007;1.234,50;;\n 12 ;NA;"a;b";\n')
+    frame = read_text(file)
+    assert frame.to_dict("list") == {"code": ["007", "12 "], "amount": ["1.234,50", "NA"], "empty": ["", "a;b"]}

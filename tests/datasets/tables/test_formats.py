@@ -64,13 +64,11 @@ def test_an_empty_sheet_is_refused(excel):
         read_sheet(excel(data=pd.DataFrame()))
 
 
-@pytest.mark.parametrize(
-    ("name", "package", "extra"), [("t.xlsx", "openpyxl", "excel"), ("t.parquet", "pyarrow", "parquet")]
-)
-def test_what_must_be_installed_is_said(tmp_path, monkeypatch, name, package, extra):
+@pytest.mark.parametrize(("name", "package"), [("t.xlsx", "openpyxl"), ("t.parquet", "pyarrow")])
+def test_what_must_be_installed_is_said(tmp_path, monkeypatch, name, package):
     (tmp_path / name).write_bytes(b"PK")
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(FedcsoError, match=rf"{name} needs {package}: pip install 'fedcso\[{extra}\]'"):
+    with pytest.raises(FedcsoError, match=rf"{name} needs {package}: pip install {package}"):
         read_sheet(tmp_path / name)
 
 
@@ -95,6 +93,13 @@ def test_pictures_come_beside_the_columns_of_an_npz(tmp_path):
     np.savez(tmp_path / "t.npz", X=pictures, y=[0, 1, 0])
     sheet = read_sheet(tmp_path / "t.npz")
     assert list(sheet.frame.columns) == ["y"]
+    assert sheet.pictures.shape == (3, 1, 4, 5)
+
+
+def test_an_npz_may_have_pictures_alone(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.zeros((3, 1, 4, 5), dtype=np.uint8))
+    sheet = read_sheet(tmp_path / "t.npz")
+    assert sheet.frame.shape == (3, 0)
     assert sheet.pictures.shape == (3, 1, 4, 5)
 
 

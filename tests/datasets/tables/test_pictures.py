@@ -11,8 +11,10 @@ import torch
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.datasets.tables.agree import agree, agreed_sites
 from fedcso.datasets.tables.describe import Description, describe_table
+from fedcso.datasets.tables.pictures import scaled
 from fedcso.datasets.tables.sites import load_sites
 from fedcso.datasets.tables.table import load_table
+from fedcso.problems.scores import to_network_input
 
 Image = pytest.importorskip("PIL.Image", reason="needs pillow: pip install 'fedcso[images]'")
 
@@ -177,7 +179,7 @@ def test_two_columns_of_pictures_are_refused(files):
 def test_without_pillow_the_user_is_told_what_to_install(files, monkeypatch):
     path = files()
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(FedcsoError, match=r"needs pillow: pip install 'fedcso\[images\]'"):
+    with pytest.raises(FedcsoError, match=r"needs pillow: pip install pillow"):
         load_table(path, "ill", "hospital")
 
 
@@ -221,3 +223,8 @@ def test_sites_agree_on_the_shape_of_their_pictures_and_tell_nothing_else(tmp_pa
     described["west"] = Description(5, 1, {})
     with pytest.raises(FedcsoError, match="west no pictures"):
         agree(described)
+
+
+def test_pixels_are_scaled_as_networks_are_given_them():
+    pixels = np.arange(256, dtype=np.uint8).reshape(1, 1, 16, 16)
+    assert torch.equal(torch.from_numpy(scaled(pixels)), to_network_input(torch.from_numpy(pixels)))

@@ -466,7 +466,7 @@ def test_an_array_alone_is_not_a_table(tmp_path):
 def test_without_pyarrow_the_user_is_told_what_to_install(written, monkeypatch):
     file = written(name="table.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(FedcsoError, match=r"table\.parquet needs pyarrow: pip install 'fedcso\[parquet\]'"):
+    with pytest.raises(FedcsoError, match=r"table\.parquet needs pyarrow: pip install pyarrow"):
         load_table(file, "ill", "hospital")
 
 

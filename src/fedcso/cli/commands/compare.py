@@ -1,7 +1,7 @@
 """Compare runs: the last evaluation of every method as mean ± 95 % interval over seeds, and paired differences.
 
 Differences to the first method (or --baseline) are taken seed by seed, so that effects of the seed cancel.
-Runs on different data are only compared with --allow-different-data.
+Runs must have the same test data, whatever they were trained on; others are only compared with --allow-different-data.
 
 examples:
   fedcso compare runs/A                        the methods of one run
@@ -36,16 +36,26 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--allow_different_data", action="store_true", help="compare runs even if their data differ")
     options = parser.parse_args(arguments)
     folders = [RunFolder.open(Path(path)) for path in options.folder]
-    data = {folder.path: folder.environment()["data"] for folder in folders}
-    if any(value != data[folders[0].path] for value in data.values()) and not options.allow_different_data:
-        listing = "; ".join(f"{path}: {_words(value)}" for path, value in data.items())
-        raise FedcsoError(
-            f"the data of these runs differ ({listing}); to compare them anyway, add --allow-different-data"
-        )
+    if not options.allow_different_data:
+        _require_same_data(folders)
     record = _merge(folders)
     show(summary(record), title="last evaluation")
     show(differences(record, options.metric, options.baseline), title="paired differences")
     return 0
+
+
+def _require_same_data(folders: list[RunFolder]) -> None:
+    """Raise unless all runs were tested on the same data; of those that do not tell, all data must be the same."""
+    data = {folder.path: folder.environment()["data"] for folder in folders}
+    tells = all("test" in value for value in data.values())
+    compared = [value["test"] if tells else {**value, "test": None} for value in data.values()]
+    if all(value == compared[0] for value in compared):
+        return
+    listing = "; ".join(f"{path}: {_words(value)}" for path, value in data.items())
+    why = "" if tells else ", and not all of them tell their test data"
+    raise FedcsoError(
+        f"the data of these runs differ{why} ({listing}); to compare them anyway, add --allow-different-data"
+    )
 
 
 def _words(values: dict[str, Any]) -> str:

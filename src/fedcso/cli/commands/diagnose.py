@@ -22,9 +22,10 @@ from fedcso.cli.options import add_problem_options
 from fedcso.cli.parser import Parser, simple_parser
 from fedcso.core.errors import FedcsoError, InvalidValue, require_positive
 from fedcso.core.plan import Plan
-from fedcso.core.problem import Problem, starting_point
+from fedcso.core.problem import Problem
+from fedcso.core.recommended import recommended
 from fedcso.core.streams import START, stream
-from fedcso.core.task import Task, plan_defaults
+from fedcso.core.task import Task
 from fedcso.core.tree import Tree, named_leaves, unflatten_like
 from fedcso.reports.terminal import show
 from fedcso.runs.config import RunConfig, option_names
@@ -55,7 +56,7 @@ def main(arguments: list[str]) -> int:
         task, plan, models = _from_run(open_run(where))
     else:
         options, task, plan = _from_problem(parser, where, arguments[1:])
-        models = iter([("x_0", starting_point(task.problem, stream(options.seed, START, 0)))])
+        models = iter([("x_0", task.starting_point(stream(options.seed, START, 0)))])
     if options.target is not None:
         require_positive("target", options.target)
     clients = [data for data in task.clients if task.problem.trains(data)]
@@ -87,7 +88,7 @@ def _from_problem(parser: Parser, problem: str, arguments: list[str]) -> tuple[A
     """Return the options, the task of a problem, and a plan with the sizes on which the noise of a round depends."""
     maker = task_maker(problem)
     parser.prog = f"fedcso diagnose {problem}"
-    usual = Plan(**plan_defaults(maker))
+    usual = Plan(**recommended(maker).plan)
     group = parser.add_argument_group("sizes of a round")
     group.add_argument("--local_steps", type=int, default=usual.local_steps, help="q, the steps of a client in a round")
     group.add_argument("--outer_batch", type=int, default=usual.outer_batch, help="b, outer samples per step")
@@ -106,7 +107,7 @@ def _from_run(folder: RunFolder) -> tuple[Task, Plan, Iterator[tuple[str, Tree]]
         raise FedcsoError(f"{folder.path} has no models yet; go on with: fedcso resume {folder.path}")
     config = RunConfig.of(folder)
     task = same_data(folder, config.task())
-    return task, config.plan, _models(path, task.problem)
+    return task, config.plan.for_task(task), _models(path, task.problem)
 
 
 def _models(path: Path, problem: Problem) -> Iterator[tuple[str, Tree]]:

@@ -1,9 +1,10 @@
 """Find the best model for rare positives in tables at several sites, and write what people need to decide with it.
 
-Tries several objectives, networks and settings on validation data (average precision with FCSG-M, from scratch and after
-cross-entropy; cross-entropy with FedAvg, plain and with weighted classes; AUROC with CODA+), then looks at the test data
-once: the chosen model beside ordinary federated learning, pooled data, single sites and gradient-boosted trees, with
-intervals. Writes calibrated probabilities, thresholds, a page for people who decide, and a model that runs without fedcso.
+Tries several objectives, networks and settings on validation data: average precision with FCSG-M, from scratch and
+after cross-entropy; cross-entropy with FedAvg, plain and with weighted classes; AUROC with CODA+. Then it looks at the
+test data once, and shows the chosen model beside ordinary federated learning, pooled data, single sites and
+gradient-boosted trees, with intervals. It writes calibrated probabilities, thresholds, a page for people who decide,
+and a model that runs without fedcso.
 
 The table is a .csv, .xlsx, .parquet or .npz file with a column that names the site of each row, or a folder with one
 file for each site. `fedcso predict` scores new rows; `fedcso flower init … --from` trains over real sites.

@@ -4,7 +4,7 @@ examples:
   fedcso run invariant_logistic
   fedcso run invariant_logistic --algorithm FCSG FCSG-M --noise 2 --inner-batch 100 --seeds 5
   fedcso run invariant_logistic --algorithm 'FCSG-M(momentum=0.5)' 'FCSG-M(momentum=0.1)' --rounds 50
-  fedcso run nested_quadratic --algorithm SCAFFOLD --learning-rate 'cosine(0.1, 5000)'
+  fedcso run nested_quadratic --algorithm SCAFFOLD --learning-rate 'cosine(0.1)'
   fedcso run examples/own_problem.py:task --rounds 20     your own problem: path.py:name or module:name
   fedcso run --config runs/…/config.yaml --seeds 10       repeat an earlier run with changes
   fedcso run invariant_logistic --print-config            print the complete configuration
@@ -13,18 +13,20 @@ examples:
 
 import json
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 from fedcso.cli.folders import require_problem
 from fedcso.cli.options import read_options
 from fedcso.core.errors import FedcsoError
+from fedcso.core.initial_weights import InitialWeights
 from fedcso.core.task import Task
 from fedcso.engines import ranks
 from fedcso.reports import outputs
 from fedcso.reports.terminal import conclude
 from fedcso.runs import launch
 from fedcso.runs.config import RunConfig
-from fedcso.runs.execute import execute_study, same_data
+from fedcso.runs.execute import describe_data, execute_study, needed_files, same_data
 from fedcso.runs.folder import RunFolder
 
 HELP = "run one or several methods on a problem, for several seeds"
@@ -38,9 +40,9 @@ def main(arguments: list[str]) -> int:
     config.units(task)  # raises if something does not fit together, before a folder is created
     for note in task.notes:
         print(f"note    {note}")
-    data = {"digest": task.digest(), "clients": len(task.clients)}
+    settings = {"command": "run"} | config.flat()
     folder = RunFolder.create(
-        Path(config.out), config.title, {"command": "run"} | config.flat(), data, config.sources()
+        Path(config.out), config.title, settings, describe_data(task), config.sources(), needed_files(task)
     )
     if launch.needed(config.engine):
         return launch.on_this_host(folder, config.ranks, ["run", *arguments])
@@ -64,10 +66,13 @@ def follow() -> int:
     if not said:  # the first rank has stopped and reports why
         return 0
     flat, told = json.loads(said)
+    start = ranks.receive_content()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the first rank handles them and stops the others
     config = RunConfig.from_flat(flat)
     task = config.task()
+    if start:
+        task = task.starting_from(InitialWeights.from_bytes(start))
     for what, ours in _digests(config, task).items():
         if ours != told[what]:
             raise FedcsoError(
@@ -84,6 +89,13 @@ def _digests(config: RunConfig, task: Task) -> dict[str, str]:
     return {"data": task.digest()} | files
 
 
+def _call_followers(config: RunConfig, task: Task) -> None:
+    """Send the settings and the initial weights, which other hosts do not have, to the other ranks."""
+    elsewhere = replace(config, init=None, fresh_last_layer=False)
+    ranks.send_command(json.dumps([elsewhere.flat(), _digests(config, task)]))
+    ranks.send_content(b"" if task.start is None else task.start.to_bytes())
+
+
 def _carry_out(folder: RunFolder, config: RunConfig, task: Task) -> int:
     launch.require_ranks(config.engine)
     study = config.study(config.units(task), folder.path)
@@ -91,7 +103,7 @@ def _carry_out(folder: RunFolder, config: RunConfig, task: Task) -> int:
     def on_checkpoint() -> None:
         outputs.write_metrics(folder, study.collect(), config.seeds, task)
 
-    ranks.send_command(json.dumps([config.flat(), _digests(config, task)]))
+    _call_followers(config, task)
     found = execute_study(folder, study, config.track, on_checkpoint)
     table = outputs.write_all(folder, found, config.seeds, task)
     return conclude(folder, table, found)

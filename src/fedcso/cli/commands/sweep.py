@@ -30,7 +30,7 @@ from fedcso.engines.choice import deciding_metric
 from fedcso.engines.server import TRAIN_LOSS
 from fedcso.reports import outputs, tables
 from fedcso.reports.terminal import conclude, show
-from fedcso.runs.execute import execute_study, same_data
+from fedcso.runs.execute import describe_data, execute_study, needed_files, same_data
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.search import require_optuna
 from fedcso.runs.specs import spell
@@ -47,8 +47,8 @@ def main(arguments: list[str]) -> int:
     task = config.run.task()
     _check(config, task)
     settings = {"command": "sweep"} | config.flat()
-    data, sources = {"digest": task.digest()}, config.run.sources()
-    folder = RunFolder.create(Path(config.run.out), config.run.name or "sweep", settings, data, sources)
+    name, sources = config.run.name or "sweep", config.run.sources()
+    folder = RunFolder.create(Path(config.run.out), name, settings, describe_data(task), sources, needed_files(task))
     return _carry_out(folder, config, task)
 
 

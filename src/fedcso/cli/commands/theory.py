@@ -17,7 +17,6 @@ from fedcso.cli.options import add_problem_options
 from fedcso.cli.parser import Parser, simple_parser
 from fedcso.core.constants import SYMBOLS, Constants
 from fedcso.core.errors import FedcsoError, require_count, require_positive
-from fedcso.core.problem import starting_point
 from fedcso.core.streams import START, stream
 from fedcso.core.task import Task
 from fedcso.reports.tables import Estimate
@@ -110,7 +109,7 @@ def _constants(task: Task | None, values: dict[str, Any]) -> Estimated:
     if task is None:
         missing = [f"--{option.replace('_', '-')}" for option, (name, _) in OPTIONS.items() if name not in given]
         raise FedcsoError(f"constants are missing: name a problem, or give {', '.join(missing)}")
-    x = starting_point(task.problem, stream(values["seed"], START, 0))
+    x = task.starting_point(stream(values["seed"], START, 0))
     how = values["radius"], values["lowest"], values["samples"], values["seed"]
     found = find_constants(task.problem, x, task.clients, *how)
     known = {name: getattr(found.constants, name) for name in SYMBOLS}

@@ -147,7 +147,7 @@ def agreed_sites(
         parts = {part: Examples(inputs.of(rows, own), torch.from_numpy(labels[own])) for part, own in chosen.items()}
     notes = list(agreed.get("notes", []))
     held = ([parts["train"]], [parts["validation"]], [parts["test"]])
-    return Sites(["own"], *held, notes, inputs.preparation, rate)
+    return Sites(["own"], *held, notes, inputs.preparation, rate, weights="size")
 
 
 def _inputs(agreed: Mapping[str, Any]) -> Inputs:

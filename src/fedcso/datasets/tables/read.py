@@ -30,11 +30,6 @@ class TableRows(NamedTuple):
 def read(path: str | Path | Sequence[str | Path], roles: Roles) -> TableRows:
     """Read all rows of a file, a folder, a pattern or a list of files; without a site column each file is a site."""
     found, notes = table_files(path)
-    if not roles.site and len(found) == 1:
-        raise FedcsoError(
-            f"--site is missing: name the column of {found[0]} that says where each row belongs, or give a folder with "
-            "one file for each site"
-        )
     names = [site_of(file) for file in found]
     if not roles.site and len(set(names)) < len(names):
         twice = max(names, key=names.count)
@@ -45,6 +40,11 @@ def read(path: str | Path | Sequence[str | Path], roles: Roles) -> TableRows:
         part, columns = _rows(file, roles)
         parts.append(part)
         known |= dict.fromkeys(columns)
+    if not roles.site and len(found) == 1:
+        raise FedcsoError(
+            f"--site is missing: name the column of {found[0]} that says where each row belongs, or give a folder with "
+            "one file for each site"
+        )
     roles.require_known(known)
     features, remarks = _joined(found, [part.features for part in parts])
     rows = TableRows(

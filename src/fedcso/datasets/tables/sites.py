@@ -1,7 +1,7 @@
 """Rare positives at several sites: the built-in data made rare and dealt out, or one's own table."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
 
@@ -35,6 +35,8 @@ class Sites(NamedTuple):
     """The share of positives over all sites, where these are not all."""
     variation: Variation = Variation()
     """Which versions of a picture are trained on."""
+    weights: Literal["uniform", "size"] = "uniform"
+    """How much sites count in averages, unless the plan says otherwise."""
 
 
 def load_sites(
@@ -92,7 +94,7 @@ def _own_table(data: str, label: str, site: str, positive: str, drop: str, colum
     from fedcso.datasets.tables.table import load_table
 
     table = load_table(data, label, site or None, positive or None, seed, drop, columns)
-    return Sites(table.sites, table.train, table.validation, table.test, table.notes, table.preparation)
+    return Sites(table.sites, table.train, table.validation, table.test, table.notes, table.preparation, weights="size")
 
 
 def _built_in(data: str, positive: str, clients: int, alpha: float, classes: int, removed: float, seed: int) -> Sites:

@@ -13,6 +13,7 @@ from fedcso.core import atomic
 from fedcso.core.errors import FedcsoError
 from fedcso.federation.options import Federation
 from fedcso.reports.decisions import Wishes
+from fedcso.runs import initial_model
 from fedcso.runs.config import OWN_OPTIONS, RunConfig
 from fedcso.runs.methods import MethodSpec
 
@@ -43,6 +44,7 @@ def write_app(folder: Path, config: RunConfig, federation: Federation, wishes: W
         problem_options=_copy_option_files(config.problem_options, package),
         methods=tuple(_copy_method_file(method, n, package) for n, method in enumerate(config.methods)),
         out=str(folder.resolve() / "runs"),
+        init=_copy_init(config, package),
     )
     wanted = {name: value for name, value in asdict(wishes).items() if value is not None}
     settings = {"command": "flower"} | config.flat() | federation.flat() | wanted
@@ -71,6 +73,15 @@ def _copy_user_file(name: str, file: str, package: Path) -> str:
         return name
     shutil.copy(where, package / f"{file}.py")
     return f"{file}.py:{attribute}"
+
+
+def _copy_init(config: RunConfig, package: Path) -> str | None:
+    """Copy the initial weights into the app and return their name there."""
+    if config.init is None:
+        return None
+    weights = initial_model.read_initial(config.init, config.root)
+    atomic.write(package / initial_model.FILE, weights.to_bytes())
+    return initial_model.FILE
 
 
 def _copy_option_files(options: Mapping[str, Any], package: Path) -> dict[str, Any]:

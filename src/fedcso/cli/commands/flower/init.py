@@ -37,9 +37,11 @@ def main(arguments: list[str]) -> int:
     """Check all settings, then write the app."""
     folder, rest = _split_folder(arguments)
     with _chosen_first(rest) as options:
-        settings = read_options("flower", str(__doc__), options, _add_options, USAGE)
+        settings = read_options("flower", str(__doc__), options, _add_options, USAGE, methods=["FCSG-M"])
     config, federation, wishes = run_config(settings), Federation.from_flat(settings), read_wishes(settings)
     config.require_available()
+    if federation.dp_noise and config.plan.weights is None:  # noise needs equal weights
+        config = replace(config, plan=replace(config.plan, weights="uniform"))
     federation.check(config.plan)
     for algorithm, _ in config.built().values():
         require_compatible(algorithm, ESTIMATORS[config.estimator], config.plan)
@@ -59,7 +61,7 @@ def _add_options(parser: Parser) -> None:
     parser.add_class_arguments(Federation, as_group=True)
     # A problem's option of the same name, such as the prevalence that the model will meet, has the same meaning.
     parser.add_class_arguments(Wishes, as_group=True, skip={*WISHES} & {*parser.known_options()})
-    parser.set_defaults({"seeds": 1, "algorithm": ["FCSG-M"]})
+    parser.set_defaults({"seeds": 1})
 
 
 def _split_folder(arguments: list[str]) -> tuple[Path, list[str]]:

@@ -24,11 +24,12 @@ from fedcso.federation.deploy.deployment import CONNECTION, Deployment
 from fedcso.federation.journal import FILE
 from fedcso.federation.options import WISHES, Federation, read_wishes, run_config
 from fedcso.reports.decisions import Wishes
-from fedcso.reports.recorded import table_in
 from fedcso.reports.terminal import FAILED, show_models
 from fedcso.runs.callbacks import Interrupted
 from fedcso.runs.folder import RunFolder
+from fedcso.runs.initial_model import FILE as FILE_OF_INIT
 from fedcso.runs.progress import Display, display
+from fedcso.runs.tables import table_in
 
 LOOK_SECONDS = 0.5
 START_SECONDS = 300.0
@@ -50,7 +51,9 @@ def main(arguments: list[str]) -> int:
     read_wishes(settings)  # raises if they are impossible
     config = run_config(settings, deployment.package)
     data = {"sites": Federation.from_flat(settings).sites, "federation": str(deployment.folder)}
-    return follow(deployment, RunFolder.create(Path(config.out), config.title, settings, data, config.sources()))
+    files = {FILE_OF_INIT: (deployment.package / config.init).read_bytes()} if config.init else {}
+    folder = RunFolder.create(Path(config.out), config.title, settings, data, config.sources(), files)
+    return follow(deployment, folder)
 
 
 def resume(folder: RunFolder) -> int:
