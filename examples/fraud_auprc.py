@@ -1,8 +1,8 @@
 """Write a realistic table of payments at several banks, with rare fraud, for these commands to learn from.
 
 python examples/fraud_auprc.py fraud.csv
-fedcso run auprc --data fraud.csv --label fraud --site bank --learning-rate 0.1
-fedcso run cross_entropy --data fraud.csv --label fraud --site bank --algorithm FedAvg --learning-rate 0.1
+fedcso run auprc --data fraud.csv --label fraud --site bank
+fedcso run cross_entropy --data fraud.csv --label fraud --site bank
 """
 
 import sys

@@ -4,7 +4,6 @@
 assertion that fails in any of them fails the test.
 """
 
-import multiprocessing
 import os
 import socket
 import sys
@@ -15,8 +14,7 @@ from typing import Any
 
 import torch
 
-_SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(["fedcso.cli.main", "tests.helpers", "torch.distributed"])
+from tests.forks import SERVER
 
 
 def play(processes: int, function: Callable[..., None], *arguments: Any, place: Path) -> list[int]:
@@ -25,7 +23,7 @@ def play(processes: int, function: Callable[..., None], *arguments: Any, place: 
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     every = [
-        _SERVER.Process(target=_rank, args=(rank, processes, port, place / f"rank{rank}.txt", function, arguments))
+        SERVER.Process(target=_rank, args=(rank, processes, port, place / f"rank{rank}.txt", function, arguments))
         for rank in range(processes)
     ]
     for process in every:

@@ -1,6 +1,5 @@
-"""Commands in processes of their own, which start at once: a server has imported everything, and forks."""
+"""Commands in processes of their own, which start at once."""
 
-import multiprocessing
 import os
 import signal
 import sys
@@ -9,8 +8,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-_SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(["fedcso.cli.commands.run", "fedcso.cli.commands.resume", "fedcso.cli.main"])
+from tests.forks import SERVER
 
 
 def start(place: Path, *arguments: object, dies_at: int | None = None) -> BaseProcess:
@@ -19,7 +17,7 @@ def start(place: Path, *arguments: object, dies_at: int | None = None) -> BasePr
     Figures, which take longest by far, are left empty. With `dies_at` the process kills itself, by SIGKILL, before
     the file operation of that number.
     """
-    process = _SERVER.Process(target=_command, args=(place, [str(a) for a in arguments], dies_at))
+    process = SERVER.Process(target=_command, args=(place, [str(a) for a in arguments], dies_at))
     process.start()
     return process
 

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -75,3 +76,13 @@ def test_the_table_is_written_by_the_command(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert re.search(r"5850 payments at 5 banks, \d\.\d% fraud", done.stdout)
     assert len(pd.read_csv(path)) == 5850
+
+
+def test_low_positives_are_lost_to_the_sigmoid(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    shown = example("lost_positives")
+    monkeypatch.setattr(shown, "PLAN", replace(shown.PLAN, rounds=20))
+    sigmoid, raw = (looks[20] for looks in shown.main().values())
+    assert sigmoid.push_low < 0.05 * sigmoid.push_others
+    assert raw.push_low > 0.5 * raw.push_others
+    assert sigmoid.auroc + 0.1 < raw.auroc

@@ -10,10 +10,15 @@ from sklearn.metrics import average_precision_score
 from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_fit2d_predict1d,
+    check_n_features_in,
+    parametrize_with_checks,
+)
 
 from fedcso.core.errors import FedcsoError
-from fedcso.sklearn import FederatedAUPRCClassifier
+from fedcso.sklearn import FederatedAUPRCClassifier, FederatedClassifier
+from tests.fitting.small_sites import search_little
 
 QUICK = FederatedAUPRCClassifier(learning_rate=1.0, rounds=5, local_steps=2, hidden=False)
 
@@ -174,3 +179,32 @@ def test_rows_must_be_numbers(value):
 def test_settings_are_checked(options):
     with pytest.raises(FedcsoError):
         quick(**options).fit(X, Y)
+
+
+@pytest.fixture
+def few_steps(monkeypatch):
+    search_little(monkeypatch)
+
+
+def test_the_one_that_searches_chooses_ranks_and_calibrates(few_steps):
+    new = RNG.normal(size=(200, 4))
+    model = FederatedClassifier(net="linear").fit(X, Y, groups=SITE)
+    assert np.corrcoef(new[:, 0], model.decision_function(new))[0, 1] > 0.5  # the only column that tells
+    probabilities = model.predict_proba(X)[:, 1]
+    assert 0.5 * Y.mean() < probabilities.mean() < 2 * Y.mean()
+    assert "(linear)" in model.chosen_
+    again = FederatedClassifier(net="linear").fit(X, Y, groups=SITE)
+    assert np.array_equal(model.decision_function(X), again.decision_function(X))
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).decision_function(X), model.decision_function(X))
+
+
+def test_the_one_that_searches_needs_rows_to_validate_with(few_steps):
+    labels = np.zeros(120, dtype=int)
+    labels[[0, 50, 100]] = 1  # one positive at each site
+    with pytest.raises(ValueError, match="four rows of each class"):
+        FederatedClassifier(net="linear").fit(X, labels, groups=SITE)
+
+
+@pytest.mark.parametrize("check", [check_fit2d_predict1d, check_n_features_in], ids=lambda check: check.__name__)
+def test_the_one_that_searches_passes_checks_of_scikit_learn(few_steps, check):
+    check("FederatedClassifier", FederatedClassifier(net="linear"))

@@ -33,7 +33,10 @@ from fedcso.runs.methods import MethodSpec
 from fedcso.runs.study import play
 
 LEAST_SLOPE = 1e-3
-"""The least slope of the calibration, so that a higher score always means a higher probability."""
+"""The least slope of Platt scaling, so that a higher score always means a higher probability."""
+
+TINY_SLOPE = 1e-6
+"""Added to the slope of other calibrations for the same reason."""
 
 
 class _SiteClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -142,7 +145,9 @@ class FederatedClassifier(_SiteClassifier):
         self.calibration_ = calibrate(fixed_bins().count(scores, validation.labels.numpy()))
 
     def _log_odds(self, inputs: torch.Tensor) -> NDArray[np.float64]:
-        return np.asarray(log_odds(self.calibration_.apply(self._scores(inputs))))
+        scores = self._scores(inputs)
+        # Calibration gives rows of different scores the same probability where validation rows don't tell them apart.
+        return np.asarray(log_odds(self.calibration_.apply(scores)) + TINY_SLOPE * scores)
 
     def _scores(self, inputs: torch.Tensor) -> NDArray[np.float64]:
         # In float64, so that the score of a row does not depend on the other rows of a batch.

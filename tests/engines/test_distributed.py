@@ -1,8 +1,10 @@
 """Ranks that own clients: the run is the simulation's, however many there are, wherever it was begun."""
 
 import os
+import pickle
 import signal
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -46,16 +48,27 @@ def run(algorithm, case, plan=PLAN, seed=0, **options):
 # ------------------------------------------------------------------------------- it is the simulation
 
 
-def every_method_is_the_simulation(problems):
+def methods_on_problems(most):
+    """Yield every method on at most so many of the problems that it accepts."""
     for method in SETTINGS.values():
-        for case in list(cases_for(method).values())[:problems]:
-            case, plan = for_method(method, case, PLAN)
-            assert_same_run(run(method, case, plan), run_on("reference", method, case, plan))
+        for case in list(cases_for(method).values())[:most]:
+            yield method, *for_method(method, case, PLAN)
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """By the number of problems, the traces of the simulation; made here once, not by every rank of every test."""
+    return cache(lambda most: pickle.dumps([run_on("reference", *one) for one in methods_on_problems(most)]))
+
+
+def every_method_equals(expected, problems):
+    for one, trace in zip(methods_on_problems(problems), pickle.loads(expected), strict=True):
+        assert_same_run(run(*one), trace)
 
 
 @pytest.mark.parametrize(("processes", "problems"), [(1, 1), (2, None), (3, 2)])
-def test_every_method_is_the_simulation(processes, problems, tmp_path):
-    codes = on_ranks(processes, every_method_is_the_simulation, problems, place=tmp_path)
+def test_every_method_equals_the_simulation(processes, problems, simulated, tmp_path):
+    codes = on_ranks(processes, every_method_equals, simulated(problems), problems, place=tmp_path)
     assert codes == [0] * processes, said(tmp_path)
 
 
@@ -157,17 +170,27 @@ def goes_on_from(folder):
             assert_same_run(run(SETTINGS[name], nested_quadratic(clients=5), codec=codec, start=start), whole)
 
 
+@pytest.fixture(scope="module")
+def snapshots(tmp_path_factory):
+    """By the number of ranks that saved them, folders of snapshots."""
+
+    @cache
+    def saved(processes):
+        folder = tmp_path_factory.mktemp(f"by-{processes}-ranks")
+        assert on_ranks(processes, snapshots_of, folder, place=folder) == [0] * processes, said(folder)
+        return folder
+
+    return saved
+
+
 @pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 1), (1, 2), (2, 2)])
-def test_a_run_goes_on_with_another_number_of_ranks(before, after, tmp_path):
-    assert on_ranks(before, snapshots_of, tmp_path, place=tmp_path) == [0] * before, said(tmp_path)
-    assert on_ranks(after, goes_on_from, tmp_path, place=tmp_path) == [0] * after, said(tmp_path)
+def test_a_run_is_resumed_with_any_number_of_ranks(before, after, snapshots, tmp_path):
+    assert on_ranks(after, goes_on_from, snapshots(before), place=tmp_path) == [0] * after, said(tmp_path)
 
 
-def test_a_snapshot_is_like_any_engines(tmp_path):
-    """What was begun on ranks may be ended by a pool of threads."""
-    assert on_ranks(2, snapshots_of, tmp_path, place=tmp_path) == [0, 0], said(tmp_path)
+def test_a_run_of_ranks_is_resumed_by_threads(snapshots):
     case = nested_quadratic(clients=5)
-    start = checkpoint.newest(tmp_path / "SCAFFOLD" / "1")
+    start = checkpoint.newest(snapshots(2) / "SCAFFOLD" / "1")
     whole = run_on("reference", SETTINGS["SCAFFOLD"], case, PLAN)
     assert_same_run(run_on("threads", SETTINGS["SCAFFOLD"], case, PLAN, start=start), whole)
 

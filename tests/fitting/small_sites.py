@@ -4,10 +4,19 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+import pytest
 import torch
 
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.tables.sites import Sites
+from fedcso.fitting import budget
+
+
+def search_little(patch: pytest.MonkeyPatch) -> None:
+    """Make every search lean and its runs short."""
+    patch.setattr(budget, "MOST_STEPS", 20)
+    patch.setattr(budget, "THOROUGH", budget.LEAN)
+
 
 SITES = ("north", "south", "west")
 

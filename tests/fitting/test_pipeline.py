@@ -4,18 +4,17 @@ import yaml
 
 import fedcso
 from fedcso.core.errors import FedcsoError
-from fedcso.fitting import budget
 from fedcso.fitting.python import resume_fit
 from fedcso.runs.callbacks import Interrupted
 from fedcso.runs.config import RunConfig
 from fedcso.runs.folder import RunFolder
-from tests.fitting.small_sites import SITES, table
+from tests.fitting.small_sites import SITES, search_little, table
 
 
 @pytest.fixture(scope="module")
 def quick():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(budget, "MOST_STEPS", 20)
+        search_little(patch)
         yield
 
 

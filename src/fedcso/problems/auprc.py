@@ -14,6 +14,8 @@ population g₂ can't be 0, because z⁺ is one of the z, with ℓ = s². Theref
 samples (`itself`): then g₂ ≥ s²/(m+1), and a positive ranked above all others has f = −1 and no gradient. This adds a
 bias of order 1/m, the same order as that of every nested estimate.
 
+Inner samples are drawn as in the data, or with a chosen share of positives and weights (`fedcso.problems.strata`).
+
 Reference: Qi, Luo, Xu, Ji, Yang, Stochastic Optimization of Areas Under Precision-Recall Curves with Provable
 Convergence, NeurIPS 2021.
 """
@@ -32,6 +34,7 @@ from fedcso.datasets.examples import Examples
 from fedcso.datasets.tables.sites import load_sites
 from fedcso.problems.scores import Scores, ranking_judge
 from fedcso.problems.site_tasks import build_scores, make_site_task
+from fedcso.problems.strata import Strata, Weighted
 
 
 class Positives(NamedTuple):
@@ -54,6 +57,8 @@ class AUPRC(Problem):
     """True to draw one inner batch for all positives of a step, False to draw one for each."""
     itself: float = 1.0
     """The weight of a positive among its own m inner samples; 0 for the literal estimate."""
+    strata: Strata = Strata()  # noqa: RUF009 - frozen
+    """How many inner samples are positive, and the share of positives for which precision is estimated."""
 
     def __post_init__(self) -> None:
         require_positive("margin", self.margin)
@@ -71,19 +76,22 @@ class AUPRC(Problem):
         which = torch.randint(len(positives), shape, generator=rng)
         return Positives(which, data.inputs[positives[which]])
 
-    def sample_inner(self, data: Examples, rng: torch.Generator, xi: Positives, m: int) -> Examples:
+    def sample_inner(self, data: Examples, rng: torch.Generator, xi: Positives, m: int) -> Examples | Weighted:
         """Draw examples of both kinds with replacement."""
-        lead = xi.which.shape
-        shape = (*lead[:-1], 1, m) if self.shared else (*lead, m)
-        chosen = torch.randint(len(data.labels), shape, generator=rng)
+        lead = (*xi.which.shape[:-1], 1) if self.shared else tuple(xi.which.shape)
+        if not self.strata.plain:
+            return self.strata.draw(data, rng, lead, m)
+        chosen = torch.randint(len(data.labels), (*lead, m), generator=rng)
         return Examples(data.inputs[chosen], data.labels[chosen])
 
-    def inner(self, x: Tree, xi: Positives, eta: Examples) -> torch.Tensor:
+    def inner(self, x: Tree, xi: Positives, eta: Examples | Weighted) -> torch.Tensor:
         """Return ĝ of each positive, with shape (b, 2)."""
         b, (rows, m) = len(xi.which), eta.labels.shape
         scores = self.scores.logits(x, torch.cat([xi.inputs, eta.inputs.flatten(0, 1)]))
         scores = scores.sigmoid() if self.sigmoid else scores
         losses = (self.margin - scores[:b].unsqueeze(1) + scores[b:].reshape(rows, m)).relu().square()
+        if isinstance(eta, Weighted):
+            losses = losses * eta.weights.to(losses)
         own = self.itself * self.margin**2
         sums = torch.stack([(losses * eta.labels).sum(1), losses.sum(1)], -1)
         return (sums + own) / (m + self.itself)
@@ -97,8 +105,11 @@ class AUPRC(Problem):
         return m if self.shared else b * m
 
     def trains(self, data: Examples) -> bool:
-        """Return whether there are positives to rank; without any, a site takes part in evaluation only."""
-        return bool(data.labels.any())
+        """Return whether there are positives to rank, and negatives if these are drawn separately.
+
+        Otherwise a site takes part in evaluation only.
+        """
+        return bool(data.labels.any()) and (self.strata.plain or not bool(data.labels.all()))
 
     def outer_count(self, data: Examples) -> int:
         """Return the number of positives."""
@@ -121,6 +132,8 @@ def auprc(
     sigmoid: bool = False,
     shared: bool = True,
     itself: float = 1.0,
+    inner_positives: float | None = None,
+    prevalence: float | None = None,
     train_on: str = "sites",
     **where: Any,
 ) -> Task:
@@ -132,9 +145,13 @@ def auprc(
         sigmoid: apply a sigmoid to the scores, with a margin below 1; scores that saturate are no longer learned
         shared: use one inner batch for all positives of a step, which takes b + m forward passes instead of b·m
         itself: weight of a positive among its own inner samples, which keeps g₂ away from 0
+        inner_positives: share of positives among inner samples, weighted so that nothing else changes; as in the data
+        prevalence: share of positives for which precision is estimated; that of each client's data
         train_on: sites (federated), pooled (all data in one place), or the name of one site
         where: the data, see load_sites
     """
     sites = load_sites(**where)
-    problem = AUPRC(build_scores(net, sites), margin, sigmoid, shared, itself)
-    return make_site_task(problem, ranking_judge(problem.scores), sites, train_on)
+    strata = Strata(inner_positives, prevalence)
+    problem = AUPRC(build_scores(net, sites), margin, sigmoid, shared, itself, strata)
+    judge = ranking_judge(problem.scores, sigmoid=sigmoid)
+    return make_site_task(problem, judge, sites, train_on)

@@ -3,7 +3,7 @@
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -54,8 +54,11 @@ class Scores:
         return output.reshape(len(inputs))
 
 
-def ranking_judge(scores: Scores, weights: Callable[[Tree], Tree] = lambda x: x) -> Judge:
-    """Return the judge of a problem that ranks examples by a network; `weights` extracts its weights from x."""
+def ranking_judge(scores: Scores, weights: Callable[[Tree], Tree] = lambda x: x, sigmoid: bool = True) -> Judge:
+    """Return the judge of a problem that ranks examples by a network; `weights` extracts its weights from x.
+
+    `sigmoid` says whether the loss is one of sigmoids, for which large scores are a bad sign.
+    """
 
     def rank(x: Tree, data: Examples) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the scores and the labels of examples."""
@@ -82,7 +85,7 @@ def ranking_judge(scores: Scores, weights: Callable[[Tree], Tree] = lambda x: x)
                 parameter.copy_(weights(x)[name])
         return Network(module, to_network_input(data.inputs[:2]))
 
-    declared = [AVERAGE_PRECISION, AUROC, PREVALENCE, SATURATED]
+    declared = [AVERAGE_PRECISION, AUROC, PREVALENCE, SATURATED if sigmoid else replace(SATURATED, symptom=None)]
     return Judge(evaluate, declared, select=AVERAGE_PRECISION.name, rank=rank, network=network)
 
 

@@ -27,6 +27,9 @@ from fedcso.core.errors import FedcsoError, UnknownName, require_count, require_
 from fedcso.reports.ranking import METRICS, Ranking
 from fedcso.reports.score_counts import checked
 
+MOST_ROWS = 200_000_000
+"""Rows that are drawn in all resamples for all methods together, as far as 400 resamples allow."""
+
 FEWEST = 5
 """Positives (and negatives) that an interval needs."""
 
@@ -99,7 +102,7 @@ def bootstrap(
     scores: Mapping[str, np.ndarray],
     labels: np.ndarray,
     sites: np.ndarray,
-    resamples: int = 2000,
+    resamples: int | None = None,
     seed: int = 0,
     level: float = 0.95,
 ) -> Bootstrap:
@@ -109,10 +112,12 @@ def bootstrap(
         scores: by method, one score a row
         labels: 0 or 1 for each row
         sites: the name of each row's site
-        resamples: how many times rows are drawn
+        resamples: how many times rows are drawn; by default 2000 times, and 400 times at least for very many rows
         seed: determines the resamples
         level: of the intervals
     """
+    if resamples is None:
+        resamples = int(np.clip(MOST_ROWS / max(len(sites) * len(scores), 1), 400, 2000))
     require_count("resamples", resamples)
     require_fraction("level", level)
     sites = np.asarray(sites).astype(str)

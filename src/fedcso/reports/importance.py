@@ -17,6 +17,9 @@ import numpy as np
 from fedcso.core.errors import FedcsoError, require_count
 from fedcso.reports.score_counts import checked
 
+MOST_CELLS = 100_000_000
+"""Cells (rows × inputs) that are shuffled in all repeats together, as far as two repeats allow."""
+
 
 class Importance(NamedTuple):
     """By how much average precision falls when a column is shuffled."""
@@ -34,7 +37,7 @@ def permutation_importance(
     labels: np.ndarray,
     sites: np.ndarray,
     columns: Mapping[str, Sequence[int]],
-    repeats: int = 10,
+    repeats: int | None = None,
     seed: int = 0,
 ) -> list[Importance]:
     """Return the importance of raw columns, the largest first.
@@ -45,11 +48,13 @@ def permutation_importance(
         labels: 0 or 1 for each row
         sites: the name of each row's site
         columns: for each raw column the numbers of its prepared inputs
-        repeats: how often each column is shuffled
+        repeats: how often each column is shuffled; by default ten times, and less often in large tables
         seed: determines the shuffling, which is the same for all columns, whatever their order
     """
     from sklearn.metrics import average_precision_score
 
+    if repeats is None:
+        repeats = int(np.clip(MOST_CELLS / max(inputs.size, 1), 2, 10))
     require_count("repeats", repeats, least=2)
     scores, labels = checked(score(inputs), labels)
     if not labels.any():

@@ -1,13 +1,12 @@
 import pytest
 
 from fedcso.cli.main import main
-from fedcso.fitting import budget
-from tests.fitting.small_sites import table
+from tests.fitting.small_sites import search_little, table
 
 
 @pytest.fixture
 def patients(tmp_path, monkeypatch):
-    monkeypatch.setattr(budget, "MOST_STEPS", 20)
+    search_little(monkeypatch)
     table(400).to_csv(tmp_path / "patients.csv", index=False)
     return str(tmp_path / "patients.csv")
 
