@@ -56,7 +56,7 @@ def ended(tmp_path_factory):
     """A run in which one site has few rows, one lies about its counts, and one does not send any."""
     sites = TableSites(tmp_path_factory.mktemp("federation"), tables(), {"lying": spoil}, {"silent"})
     with pytest.MonkeyPatch.context() as patch:
-        folder = sites.run(patch, **SETTINGS, precision=0.4, recall=0.7)
+        folder = sites.run(patch, **SETTINGS, thresholds={"precision": 0.4, "recall": 0.7})
     return sites, folder
 
 

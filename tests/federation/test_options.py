@@ -41,7 +41,7 @@ def test_noise_wants_sites_that_count_alike_and_leaves_outliers_to_clipping():
     federation = Federation(dp_noise=1.0, clip_update=1.0)
     assert federation.too_long == 0
     assert Federation().too_long == 1000
-    federation.check(Plan())
+    federation.check(Plan(weights="uniform"))
     with pytest.raises(InvalidValue, match="weights"):
         federation.check(Plan(weights="size"))
 

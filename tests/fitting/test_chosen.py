@@ -8,6 +8,7 @@ from fedcso.fitting.config import FitConfig
 from fedcso.fitting.objectives import OBJECTIVES
 from fedcso.fitting.pipeline import Found, for_real_sites
 from fedcso.fitting.train import Group, Tried
+from fedcso.reports.decisions import Wishes
 from fedcso.runs.config import RunConfig
 from fedcso.runs.folder import RunFolder
 
@@ -41,15 +42,16 @@ def test_the_settings_are_those_of_the_chosen_objective(key, tmp_path):
 
 
 def test_sites_read_their_tables_as_the_fit_did_and_thresholds_are_wanted_for_the_same(tmp_path):
-    found = read_chosen(fit_folder(tmp_path, tried("weighted", 0.7))).settings
+    chosen = read_chosen(fit_folder(tmp_path, tried("weighted", 0.7)))
+    found = chosen.settings
     assert {name: found[name] for name in ("label", "positive", "drop", "data_seed")} == {
         "label": "ill",
         "positive": "yes",
         "drop": "name,hospital",  # the column that named the site is none to learn from
         "data_seed": 3,
     }
-    assert (found["precision"], found["recall"], found["prevalence"]) == (0.5, 0.8, 0.02)
-    assert not {"site", "data", "minutes", "alerts", "columns"} & found.keys()
+    assert chosen.wishes == Wishes(precision=0.5, prevalence=0.02)
+    assert not {"site", "data", "minutes", "columns", "prevalence"} & found.keys()
 
 
 def test_the_column_of_sites_is_not_dropped_twice_where_columns_are_named(tmp_path):
@@ -63,7 +65,7 @@ def test_of_two_objectives_one_after_the_other_the_best_single_one_is_taken_and_
     ranked = tried("auprc_after_weighted", 0.81, 0.1), tried("auprc", 0.78), tried("weighted", 0.7)
     chosen = read_chosen(fit_folder(tmp_path, *ranked))
     assert (chosen.problem, chosen.method["algorithm"]) == ("auprc", ["FCSG-M"])
-    assert "minimises two objectives, one after the other: weighted cross-entropy" in chosen.note
+    assert f"one after the other: {OBJECTIVES['auprc_after_weighted'].title}" in chosen.note
     assert "validation average precision 0.7800 instead of 0.8100" in chosen.note
 
 

@@ -9,7 +9,7 @@ from fedcso.core.plan import Plan
 from fedcso.core.user_code import HERE
 from fedcso.federation.aggregation import AGGREGATES, Aggregation
 from fedcso.reports.decisions import Wishes
-from fedcso.runs.config import Flat, RunConfig, option_names
+from fedcso.runs.config import Flat, RunConfig
 
 
 @dataclass(frozen=True)
@@ -86,20 +86,23 @@ class Federation:
 OPTIONS = [option.name for option in fields(Federation) if option.init]
 
 
-WISHES = [wish.name for wish in fields(Wishes)]
+THRESHOLDS = "thresholds"
+"""The setting that holds what thresholds should achieve: `Wishes` by name, because problems have such options, too."""
 
 
 def read_wishes(values: Flat) -> Wishes:
-    """Read from a flat configuration what thresholds should achieve."""
-    return Wishes(**{name: values[name] for name in WISHES if values.get(name) is not None})
+    """Read from a configuration what thresholds should achieve."""
+    written = values.get(THRESHOLDS, {})
+    try:
+        return Wishes(**written)
+    except TypeError as error:
+        known = ", ".join(wish.name for wish in fields(Wishes))
+        raise InvalidValue(THRESHOLDS, written, f"numbers by name, of {known}") from error
 
 
 def run_config(values: Flat, root: Path = HERE) -> RunConfig:
     """Read the run's part of a flat configuration; no hyper-parameter takes the value of a federation's option."""
-    problem = values.get("problem")
-    shared = option_names(str(problem), root) if problem else set()
-    others = {*OPTIONS, *WISHES} - shared
-    return RunConfig.from_flat({name: value for name, value in values.items() if name not in others}, root)
+    return RunConfig.from_flat({name: value for name, value in values.items() if name not in OPTIONS}, root)
 
 
 def _names(sites: str) -> list[str]:

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from fedcso.core.errors import FedcsoError
-from fedcso.fitting.config import WISHES, FitConfig
+from fedcso.fitting.config import FitConfig
+from fedcso.reports.decisions import Wishes
 from fedcso.runs.folder import RunFolder, read_yaml
 from fedcso.runs.methods import MethodSpec
 from fedcso.runs.specs import spell
@@ -25,7 +26,9 @@ class Chosen:
     method: dict[str, Any]
     """The method and its hyper-parameters, each by name, so that options can change single ones."""
     settings: dict[str, Any]
-    """The other settings: of the problem, the plan, the tables, and what thresholds should achieve."""
+    """The other settings: of the problem, the plan and the tables."""
+    wishes: Wishes
+    """What thresholds should achieve."""
     note: str
     """What people should know of the choice; empty if there is nothing."""
 
@@ -47,17 +50,19 @@ def read_chosen(path: Path) -> Chosen:
     method = MethodSpec.parse(str(text))
     hyper_parameters = {name: spell(value) for name, value in method.settings.items()}
     comments = [line.lstrip("# ") for line in file.read_text().splitlines() if line.startswith("#")]
+    fit = FitConfig.from_flat(folder.config())
     return Chosen(
         str(problem),
         {"algorithm": [method.name], **hyper_parameters},
-        settings | _tables(FitConfig.from_flat(folder.config())),
+        settings | _tables(fit),
+        fit.wishes(),
         " ".join(comments),
     )
 
 
 def _tables(fit: FitConfig) -> dict[str, Any]:
-    """Return how sites read their tables, and what thresholds should achieve."""
-    told = {name: getattr(fit, name) for name in (*SAME_TABLES, *WISHES)}
+    """Return how sites read their tables."""
+    told = {name: getattr(fit, name) for name in SAME_TABLES}
     if fit.site and not fit.columns:  # not a column to learn from, if sites' tables have it
         told["drop"] = ",".join(name for name in (fit.drop, fit.site) if name)
-    return {name: value for name, value in told.items() if value not in ("", None)}
+    return {name: value for name, value in told.items() if value != ""}

@@ -18,6 +18,7 @@ pytest.importorskip("flwr", reason="needs Flower: pip install 'fedcso[flower]'")
 
 from cryptography import x509
 
+from fedcso.cli.commands.flower import run as run_command
 from fedcso.federation.deploy.deployment import Deployment, supernode_command
 from fedcso.federation.deploy.processes import Processes
 from fedcso.fitting.objectives import OBJECTIVES
@@ -71,7 +72,7 @@ def test_a_problem_of_ones_own_goes_into_the_app(tmp_path):
         (["--aggregate", "mode", *QUADRATIC], "aggregate"),
         (
             ["--rouds", 3, *QUADRATIC],
-            "did you mean --rounds or --rows? (see: fedcso flower init FOLDER --problem nested_quadratic --help)",
+            "did you mean --rounds? (see: fedcso flower init FOLDER --problem nested_quadratic --help)",
         ),
         (["--problem", "nested_quadratik"], "did you mean nested_quadratic"),
         (
@@ -126,17 +127,20 @@ def test_init_takes_what_a_fit_has_chosen_to_sites_with_tables(tmp_path):
         "name,hospital",
     )
     assert (config["sigmoid"], config["rounds"], config["seeds"], config["sites"]) == (False, 20, [0], "berlin,oslo")
-    assert (config["precision"], config["recall"], config["prevalence"]) == (0.5, 0.8, 0.02)
+    assert "prevalence" not in config  # the fit trained for that of the data; the other is what thresholds are for
+    wanted = {"precision": 0.5, "recall": 0.8, "alerts": None, "rows": 100, "prevalence": 0.02}
+    assert config["thresholds"] == wanted
     built = RunConfig.from_flat(config).built()["FCSG-M"].algorithm
     assert built == OBJECTIVES["auprc"].algorithm(0.3, 200)
 
 
 def test_options_come_before_what_the_fit_has_chosen(tmp_path):
     fit = fit_folder(tmp_path, tried("auprc", 0.78))
-    options = ["--rounds", 7, "--learning-rate", 0.25, "--label", "sick", "--recall", 0.9, "--problem", "auprc"]
+    options = ["--rounds", 7, "--learning-rate", 0.25, "--label", "sick", "--prevalence", 0.1, "--problem", "auprc"]
     outcome, config = init_from(tmp_path, fit, *options)
     assert outcome.code == FINE, outcome.err
-    assert (config["rounds"], config["label"], config["recall"]) == (7, "sick", 0.9)
+    assert (config["rounds"], config["label"], config["prevalence"]) == (7, "sick", 0.1)
+    assert config["thresholds"]["prevalence"] == 0.02
     built = RunConfig.from_flat(config).built()["FCSG-M"].algorithm
     assert (built.learning_rate, built.momentum) == (0.25, 0.3)
 
@@ -153,12 +157,11 @@ def test_what_can_not_be_taken_from_a_fit_is_told(tmp_path):
     fit = fit_folder(tmp_path, tried("auprc", 0.78))
     begun = fit_folder(tmp_path, status="interrupted")
     for options, told in {
-        (fit, "--problem", "auroc"): "problem = 'auroc' must be auprc, as",
+        (fit, "--problem", "auroc"): "problem = 'auroc' must be auprc, as the fit has chosen",
         (begun,): f"is not finished (interrupted); continue it with: fedcso resume {begun}",
         (tmp_path,): "is not a run folder",
         (tmp_path / "nowhere",): "is not a run folder",
-        (fit, "--recall", 1.5): "recall = 1.5 must be",
-        (fit, "--prevalence", 0): "prevalence = 0",
+        (fit, "--rouds", 3): "unknown option --rouds; did you mean --rounds?",
     }.items():
         outcome, config = init_from(tmp_path, *options)
         assert outcome.code == BAD_INPUT
@@ -168,13 +171,24 @@ def test_what_can_not_be_taken_from_a_fit_is_told(tmp_path):
     assert "--from is given without a value" in outcome.err
 
 
-def test_what_thresholds_should_achieve_is_checked_before_a_run(folder):
+def test_what_thresholds_should_achieve_is_checked_before_a_run_and_kept_with_it(folder, monkeypatch):
     (folder / "federation").mkdir()
     (folder / "federation/address.json").write_text(json.dumps({"host": "127.0.0.1", "port": 1, "secure": True}))
     outcome = call("flower", "run", folder, "--precision", 2)
     assert outcome.code == BAD_INPUT
     assert "precision = 2.0 must be" in outcome.err
     assert not (folder / "runs").exists()
+    started = []
+    monkeypatch.setattr(run_command, "follow", lambda deployment, made: started.append(made.config()) or FINE)
+    assert call("flower", "run", folder, "--alerts", 5, "--recall", "null").code == FINE
+    wanted = {"precision": None, "recall": None, "alerts": 5, "rows": 100, "prevalence": None}
+    assert started[0]["thresholds"] == wanted
+    path = folder / "app/federated/config.yaml"
+    for written in ({"precison": 0.5}, [0.5], "high"):
+        path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"thresholds": written}))
+        outcome = call("flower", "run", folder)
+        assert outcome.code == BAD_INPUT
+        assert "must be numbers by name, of precision, recall" in outcome.err
 
 
 OWN = """

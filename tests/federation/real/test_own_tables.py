@@ -29,5 +29,7 @@ def test_sites_with_tables_train_together(start, tmp_path):
     metrics = read_csv(folder.path / "metrics.csv")
     assert float(metrics[-1]["client_average_precision"]) > float(metrics[0]["client_average_precision"])
     assert (folder.path / "models" / "preparation.json").is_file()
+    assert "of 100 alerts about" in (folder.path / "decisions.md").read_text()
+    assert (folder.path / "model" / "predict.py").is_file()
     everything = b"".join(path.read_bytes() for path in folder.path.rglob("*") if path.is_file())
     assert b"patient" not in everything

@@ -11,7 +11,7 @@ import yaml
 
 from fedcso.core import atomic
 from fedcso.core.errors import FedcsoError
-from fedcso.federation.options import Federation
+from fedcso.federation.options import THRESHOLDS, Federation
 from fedcso.reports.decisions import Wishes
 from fedcso.runs import initial_model
 from fedcso.runs.config import OWN_OPTIONS, RunConfig
@@ -46,8 +46,7 @@ def write_app(folder: Path, config: RunConfig, federation: Federation, wishes: W
         out=str(folder.resolve() / "runs"),
         init=_copy_init(config, package),
     )
-    wanted = {name: value for name, value in asdict(wishes).items() if value is not None}
-    settings = {"command": "flower"} | config.flat() | federation.flat() | wanted
+    settings = {"command": "flower"} | config.flat() | federation.flat() | {THRESHOLDS: asdict(wishes)}
     settings = {name: value for name, value in settings.items() if name not in SIMULATION_SETTINGS}
     atomic.write(package / "config.yaml", yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
     sites = federation.names

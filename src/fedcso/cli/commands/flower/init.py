@@ -10,8 +10,6 @@ examples:
   fedcso flower init own --problem examples/own_problem.py:task --hospitals 3 --sites 3
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -25,10 +23,10 @@ from fedcso.datasets.tables.agree import ELSEWHERE
 from fedcso.engines.work import require_compatible
 from fedcso.estimators import ESTIMATORS
 from fedcso.federation.deploy.app import write_app
-from fedcso.federation.options import WISHES, Federation, read_wishes, run_config
-from fedcso.fitting.chosen import read_chosen
+from fedcso.federation.options import Federation, run_config
+from fedcso.fitting.chosen import Chosen, read_chosen
 from fedcso.reports.decisions import Wishes
-from fedcso.runs.config import RunConfig, option_names
+from fedcso.runs.config import Flat, RunConfig, option_names
 
 USAGE = "fedcso flower init FOLDER --problem {problem}"
 
@@ -36,9 +34,10 @@ USAGE = "fedcso flower init FOLDER --problem {problem}"
 def main(arguments: list[str]) -> int:
     """Check all settings, then write the app."""
     folder, rest = _split_folder(arguments)
-    with _chosen_first(rest) as options:
-        settings = read_options("flower", str(__doc__), options, _add_options, USAGE, methods=["FCSG-M"])
-    config, federation, wishes = run_config(settings), Federation.from_flat(settings), read_wishes(settings)
+    fit, rest = _take("--from", rest)
+    chosen = None if fit is None else read_chosen(Path(fit))
+    settings = _read(rest) if chosen is None else _read_after(chosen, rest)
+    config, federation = run_config(settings), Federation.from_flat(settings)
     config.require_available()
     if federation.dp_noise and config.plan.weights is None:  # noise needs equal weights
         config = replace(config, plan=replace(config.plan, weights="uniform"))
@@ -47,7 +46,7 @@ def main(arguments: list[str]) -> int:
         require_compatible(algorithm, ESTIMATORS[config.estimator], config.plan)
     if config.problem_options.get("data") != ELSEWHERE:
         config = _one_client_per_site(config, len(federation.names))
-    write_app(folder, config, federation, wishes)
+    write_app(folder, config, federation, Wishes() if chosen is None else chosen.wishes)
     print(f"written  {folder}, with README.md for the coordinator and SITE.md for a site")
     if config.problem_options.get("data") == ELSEWHERE:
         print(f"next     fedcso flower up {folder} --sites 0, and let the sites join with their tables (see SITE.md)")
@@ -59,8 +58,6 @@ def main(arguments: list[str]) -> int:
 def _add_options(parser: Parser) -> None:
     parser.add_argument("--from", metavar="RUN", help="the folder of a fit, whose chosen settings are used")
     parser.add_class_arguments(Federation, as_group=True)
-    # A problem's option of the same name, such as the prevalence that the model will meet, has the same meaning.
-    parser.add_class_arguments(Wishes, as_group=True, skip={*WISHES} & {*parser.known_options()})
     parser.set_defaults({"seeds": 1})
 
 
@@ -73,29 +70,29 @@ def _split_folder(arguments: list[str]) -> tuple[Path, list[str]]:
     return Path(arguments[0]), arguments[1:]
 
 
-@contextmanager
-def _chosen_first(arguments: list[str]) -> Iterator[list[str]]:
-    """Yield the arguments with the problem first, and before all others the settings of the fit that --from names."""
+def _read(arguments: list[str]) -> Flat:
+    """Return the settings of a federation for the problem that --problem names."""
     problem, rest = _take("--problem", arguments)
-    fit, rest = _take("--from", rest)
-    if fit is None:
-        if problem is None:
-            raise UsageError(
-                "--problem is missing: name one, as in `fedcso flower init trial --problem auprc` "
-                "(see: fedcso list problems), or take a fit's choice with --from"
-            )
-        yield [problem, *rest]
-        return
-    chosen = read_chosen(Path(fit))
-    require("problem", problem, lambda name: name in (None, chosen.problem), f"{chosen.problem}, as {fit} has chosen")
-    own_method = any(option.partition("=")[0] == "--algorithm" for option in rest)
-    settings = {"data": ELSEWHERE} | chosen.settings | ({} if own_method else chosen.method)
+    if problem is None:
+        raise UsageError(
+            "--problem is missing: name one, as in `fedcso flower init trial --problem auprc` "
+            "(see: fedcso list problems), or take a fit's choice with --from"
+        )
+    return read_options("flower", str(__doc__), [problem, *rest], _add_options, USAGE, methods=["FCSG-M"])
+
+
+def _read_after(chosen: Chosen, arguments: list[str]) -> Flat:
+    """Return the settings that a fit has chosen, after which come the options that are given."""
+    problem, rest = _take("--problem", arguments)
+    require("problem", problem, lambda name: name in (None, chosen.problem), f"{chosen.problem}, as the fit has chosen")
+    other_method = any(option.partition("=")[0] == "--algorithm" for option in rest)
+    settings = {"data": ELSEWHERE} | chosen.settings | ({} if other_method else chosen.method)
     if chosen.note:
         print(f"note     {chosen.note}")
     with NamedTemporaryFile("w", suffix=".yaml") as file:
         yaml.safe_dump(settings, file)
         file.flush()
-        yield [chosen.problem, "--config", file.name, *rest]
+        return _read(["--problem", chosen.problem, "--config", file.name, *rest])
 
 
 def _take(option: str, arguments: list[str]) -> tuple[str | None, list[str]]:

@@ -3,7 +3,7 @@
 If sites with tables rank rare positives (auprc, auroc, cross_entropy), each is asked once at the end how many positives
 and negatives have a score of the chosen model in each of many bins. These counts give calibrated probabilities and
 thresholds, what they do on test data, and a model that runs without fedcso. What thresholds should achieve is an option
-here and of `fedcso flower init`, as for `fedcso decide`.
+here, as for `fedcso decide`; the defaults are those of the fit that `fedcso flower init --from` has named.
 
 examples:
   fedcso flower run trial
@@ -15,6 +15,7 @@ import json
 import shutil
 import sys
 import time
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
 from fedcso.federation.deploy.deployment import CONNECTION, Deployment
 from fedcso.federation.journal import FILE
-from fedcso.federation.options import WISHES, Federation, read_wishes, run_config
+from fedcso.federation.options import THRESHOLDS, Federation, read_wishes, run_config
 from fedcso.reports.decisions import Wishes
 from fedcso.reports.terminal import FAILED, show_models
 from fedcso.runs.callbacks import Interrupted
@@ -45,10 +46,10 @@ def main(arguments: list[str]) -> int:
     deployment = Deployment.open(Path(parser.parse_args(arguments).folder))
     deployment.address()  # raises if the federation was never started
     settings = deployment.config()
-    parser.set_defaults({name: settings[name] for name in WISHES if name in settings})
-    wanted = parser.parse_args(arguments).as_dict()
-    settings |= {name: wanted[name] for name in WISHES}
-    read_wishes(settings)  # raises if they are impossible
+    parser.set_defaults(asdict(read_wishes(settings)))
+    options = parser.parse_args(arguments).as_dict()
+    wishes = Wishes(**{wish.name: options[wish.name] for wish in fields(Wishes)})
+    settings |= {THRESHOLDS: asdict(wishes)}
     config = run_config(settings, deployment.package)
     data = {"sites": Federation.from_flat(settings).sites, "federation": str(deployment.folder)}
     files = {FILE_OF_INIT: (deployment.package / config.init).read_bytes()} if config.init else {}
