@@ -38,7 +38,7 @@ def f1(x, data):
 
 
 def task(**held_out):
-    case = auprc_case()
+    case = auprc_case(sigmoid=True, margin=0.5)
     return replace(case, judge=replace(case.judge, evaluate=f1, metrics=[F1], select="f1"), **held_out)
 
 
@@ -96,7 +96,7 @@ def test_validation_data_choose_what_is_exported_where_test_data_disagree(drawn)
 
 
 def test_clients_and_precision_recall_curves_are_of_the_best_iterate(drawn):
-    case = auprc_case()
+    case = auprc_case(sigmoid=True, margin=0.5)
     both = replace(
         case.judge, evaluate=lambda x, data: f1(x, data) | case.judge.evaluate(x, data), metrics=[F1], select="f1"
     )
