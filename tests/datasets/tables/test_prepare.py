@@ -1,4 +1,4 @@
-"""Columns as numbers: known cases by hand, and for any table no NaN, the same again from JSON, and no surprises."""
+"""Columns are encoded as computed by hand; any table gives no NaN, and the same after saving as JSON."""
 
 import datetime
 import json
@@ -18,7 +18,7 @@ from fedcso.datasets.tables.prepare import Categorical, Missing, Numeric, Prepar
 
 
 def prepared(**columns):
-    """The preparation learnt from these columns, their encoding by name, and the notes."""
+    """Return the preparation for these columns, their encoding by name, and the notes."""
     frame = pd.DataFrame(columns)
     preparation, notes = prepare(frame, {name: kind(frame[name]) for name in frame.columns})
     encoded = preparation.apply(frame)
@@ -38,11 +38,11 @@ def test_numbers_are_standardised_and_gaps_filled_with_the_median():
     assert notes == []
 
 
-def test_without_gaps_there_is_no_column_for_gaps():
+def test_without_missing_values_there_is_no_column_for_them():
     assert list(prepared(age=[1, 2, 3])[1]) == ["age"]
 
 
-def test_categories_have_a_column_each_and_others_and_gaps_have_theirs():
+def test_each_category_other_categories_and_missing_values_have_a_column():
     preparation, encoded, _ = prepared(blood=["B", "A", None, "A", " B "])
     assert encoded == {
         "blood = A": [0, 1, 0, 1, 0],
@@ -97,13 +97,13 @@ IDENTIFIER = "left out, because it looks like an identifier; --columns keeps the
         (["2020-01-31"] * 3, "always the same date, left out"),
     ],
 )
-def test_what_says_nothing_is_left_out_with_a_note(values, note):
+def test_uninformative_columns_are_left_out_with_a_note(values, note):
     _, encoded, notes = prepared(useless=values, useful=range(len(values)))
     assert list(encoded) == ["useful"]
     assert notes == [f"useless: {note}"]
 
 
-def test_a_constant_with_gaps_still_tells_where_the_gaps_are():
+def test_a_constant_column_with_missing_values_is_encoded_as_missing():
     _, encoded, notes = prepared(seen=[1, None, 1])
     assert encoded == {"seen is missing": [0, 1, 0]}
     assert notes == ["seen: always 1, left out but for whether it is missing"]
@@ -122,7 +122,7 @@ def test_numbers_with_a_word_among_them_are_noted():
     assert notes == ["dose: taken for categories although most values are numbers, because some, such as '?', are not"]
 
 
-def test_nothing_left_is_an_error_with_the_reasons():
+def test_if_no_column_is_left_the_error_gives_the_reasons():
     with pytest.raises(FedcsoError, match=r"no column is left to learn from \(a: always 1, left out; b: always 'x'"):
         prepared(a=[1, 1], b=["x", "x"])
 
@@ -191,7 +191,7 @@ def test_dates(column):
 @pytest.mark.parametrize(
     "column", [[[1, 2], [3]], [{"a": 1}, None], [1j, 2j], [b"a", b"b"], [pd.Timedelta(days=3)], [datetime.time(12, 30)]]
 )
-def test_other_things_are_refused(column):
+def test_other_types_are_refused(column):
     with pytest.raises(FedcsoError, match=r"column 'odd' holds .* it must be numbers, text, truth .* --drop odd"):
         kind(pd.Series(column, name="odd", dtype=object))
 
@@ -201,13 +201,13 @@ def test_other_things_are_refused(column):
 SMALL = Preparation((Numeric("age", 40.0, 50.0, 10.0), Missing("age"), Categorical("sex", ("f", "m"))))
 
 
-def test_new_rows_are_encoded_by_what_was_learnt():
+def test_new_rows_are_encoded_with_constants_of_training():
     frame = pd.DataFrame({"sex": ["m", "x", None], "age": [60, None, "70"], "unknown": 0}, index=[7, 7, 9])
     assert SMALL.names == ["age", "age is missing", "sex = f", "sex = m", "sex = other", "sex is missing"]
     assert SMALL.apply(frame).tolist() == [[1, 0, 0, 1, 0, 0], [-1, 1, 0, 0, 1, 0], [2, 0, 0, 0, 0, 1]]
 
 
-def test_no_rows_are_no_rows():
+def test_an_empty_table_is_encoded():
     assert SMALL.apply(pd.DataFrame({"sex": [], "age": []})).shape == (0, 6)
 
 
@@ -216,7 +216,7 @@ def test_a_missing_column_is_named():
         SMALL.apply(pd.DataFrame({"sex": ["m"], "ages": [1]}))
 
 
-def test_a_column_that_is_there_twice_is_named():
+def test_a_repeated_column_is_reported():
     with pytest.raises(FedcsoError, match="two columns are called 'age'"):
         SMALL.apply(pd.DataFrame([["m", 1, 2]], columns=["sex", "age", "age"]))
 
@@ -224,7 +224,7 @@ def test_a_column_that_is_there_twice_is_named():
 @pytest.mark.parametrize(
     "value", [np.inf, -np.inf, 2e30, "old", 10**400, 1j, [1], pd.Timestamp("2020-01-01"), "nan", "inf"]
 )
-def test_what_is_not_a_finite_number_is_named_with_its_row(value):
+def test_a_number_that_is_not_finite_is_reported_with_its_row(value):
     frame = pd.DataFrame({"sex": ["m", "f"], "age": pd.Series([1.0, value], dtype=object)})
     with pytest.raises(FedcsoError, match=r"column 'age' holds '.*' in row 2; it must be a number, finite"):
         SMALL.apply(frame)
@@ -243,7 +243,7 @@ def test_numbers_far_from_all_in_training_stay_finite():
 # --------------------------------------------------------------------------------- JSON
 
 
-def test_what_is_written_is_plain_json():
+def test_the_output_is_plain_json():
     written = json.loads(SMALL.to_json())
     assert written["encoders"][0] == {"encoder": "Numeric", "name": "age", "median": 40, "mean": 50, "std": 10}
     assert Preparation.from_json(SMALL.to_json()) == SMALL
@@ -269,7 +269,7 @@ def test_what_is_written_is_plain_json():
         "[" * 100_000,
     ],
 )
-def test_other_texts_are_refused(written):
+def test_invalid_json_is_refused(written):
     with pytest.raises(FedcsoError, match="not a preparation"):
         Preparation.from_json(written)
 
