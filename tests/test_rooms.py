@@ -43,6 +43,25 @@ def test_an_import_that_goes_up_is_seen(module, source, upward):
     assert any(goes_up(module, imported) for imported in imports(source)) == upward
 
 
+SLOW = {"matplotlib", "pandas", "scipy", "sklearn"}
+EVERY_PROCESS = ["core", "codecs", "algorithms", "problems", "estimators", "models", "theory", "engines", "federation"]
+"""Rooms that also the processes of ranks and sites load, one of them for each message."""
+
+
+@pytest.mark.parametrize("name", EVERY_PROCESS)
+def test_packages_that_load_slowly_are_imported_where_they_are_used(name):
+    """Regression: every process loaded scipy.stats, which takes a second, for one quantile."""
+    at_once = [
+        f"{module} imports {package}"
+        for module, path in MODULES.items()
+        if room(module) == name
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for package in SLOW & {found.partition(".")[0] for found in imports(ast.unparse(node))}
+    ]
+    assert at_once == []
+
+
 def test_rooms_are_listed_with_those_they_import():
     found = imported_rooms()
     assert set(found) == set(FLOOR)

@@ -1,4 +1,4 @@
-"""Sites agree on columns by descriptions alone: nothing of a row is in them, and they give what all rows would give."""
+"""Sites agree on columns from descriptions without rows, with the same result as from all rows."""
 
 import json
 
@@ -69,7 +69,7 @@ def test_means_deviations_and_the_share_of_positives_are_those_of_all_training_r
     assert any(note.startswith("name: left out") for note in agreement["notes"])
 
 
-def test_the_coordinator_knows_the_form_without_a_row(tables, tmp_path):
+def test_the_coordinator_gets_the_shape_without_rows(tables, tmp_path):
     path = tmp_path / "agreement.json"
     path.write_text(json.dumps(agree(descriptions(tables))))
     sites = agreed_sites("sites", "y", "", str(path), 0)
@@ -84,7 +84,7 @@ def test_few_values_are_not_described(tmp_path):
     assert (described.columns["a"].given, described.columns["a"].mean) == (0, 0.0)
 
 
-def test_a_site_without_positives_can_describe_itself_and_other_labels_must_be_named(tmp_path):
+def test_a_site_may_have_no_positives_but_must_name_the_positive_label(tmp_path):
     path = tmp_path / "site.csv"
     path.write_text("a,y\n" + "".join(f"{n},0\n" for n in range(20)))
     assert describe_table(str(path), "y")[0].positives == 0
@@ -96,7 +96,7 @@ def test_a_site_without_positives_can_describe_itself_and_other_labels_must_be_n
         describe_table(str(path))
 
 
-def test_a_column_that_one_site_has_alone_is_left_out_and_without_any_there_is_nothing_to_learn(tables):
+def test_columns_of_a_single_site_are_left_out_and_at_least_one_must_be_common(tables):
     described = descriptions(tables)
     named = {site: next(iter(table.columns.values())) for site, table in described.items()}
     alone = {site: Description(10, 3, {f"age in {site}": column}) for site, column in named.items()}
@@ -114,6 +114,6 @@ def test_a_column_that_one_site_has_alone_is_left_out_and_without_any_there_is_n
         {"rows": 1, "positives": float("nan"), "columns": {}},
     ],
 )
-def test_whatever_a_site_sends_instead_is_told_by_its_name(written):
+def test_a_malformed_description_raises_an_error_that_names_the_site(written):
     with pytest.raises(FedcsoError, match="site oslo"):
         Description.read("oslo", written)

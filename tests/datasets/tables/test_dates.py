@@ -1,4 +1,4 @@
-"""Dates as numbers: the same however they are written, and days and months are not mistaken for each other."""
+"""Dates become the same numbers in all notations, and day and month are not confused."""
 
 import datetime
 
@@ -38,16 +38,16 @@ def parts(value):
         pd.Timestamp("2020-01-31 18:30", tz="Europe/Berlin"),
     ],
 )
-def test_a_date_becomes_the_numbers_people_expect(value):
+def test_parts_of_a_date(value):
     assert parts(value) == {"year": 2020, "month": 1, "weekday": 5, "hour": 18, DAYS: pytest.approx(7335 + 18.5 / 24)}
 
 
 @pytest.mark.parametrize("value", ["2020-01-31", "31.1.2020", datetime.date(2020, 1, 31), pd.Period("2020-01-31", "D")])
-def test_a_day_has_no_time(value):
+def test_a_date_without_a_time_has_hour_zero(value):
     assert parts(value) == {"year": 2020, "month": 1, "weekday": 5, "hour": 0, DAYS: 7335}
 
 
-def test_columns_of_dates_of_every_type_are_the_same():
+def test_all_types_of_date_columns_give_the_same_dates():
     days = pd.Series(pd.to_datetime(["2020-01-31", None, "2021-12-01"]))
     expected = np.array(["2020-01-31", "NaT", "2021-12-01"], dtype="datetime64[s]")
     variants = [
@@ -65,7 +65,7 @@ def test_columns_of_dates_of_every_type_are_the_same():
 
 
 @given(st.datetimes(datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31)))
-def test_any_date_is_read_as_pythons_own(when):
+def test_any_date_is_read_as_by_python(when):
     column = pd.Series([when.strftime("%d/%m/").lstrip() + f"{when.year:04}", "25/12/2020"])
     read = dates(column)[:1]
     midnight = datetime.datetime(when.year, when.month, when.day)
@@ -86,13 +86,13 @@ def test_any_date_is_read_as_pythons_own(when):
         ([pd.Timestamp("2020-03-04")], None, False),
     ],
 )
-def test_other_dates_of_a_column_tell_whether_the_day_is_first(values, first, unclear):
+def test_the_order_of_day_and_month_is_determined_from_the_column(values, first, unclear):
     column = pd.Series(values)
     assert day_first(column) is first
     assert ambiguous(column) is unclear
 
 
-def test_where_they_do_not_tell_what_was_learnt_holds():
+def test_ambiguous_dates_are_read_in_the_order_of_training():
     column = pd.Series(["3/4/2020"])
     assert dates(column)[0] == np.datetime64("2020-04-03")
     assert dates(column, otherwise_day_first=False)[0] == np.datetime64("2020-03-04")
@@ -100,7 +100,7 @@ def test_where_they_do_not_tell_what_was_learnt_holds():
 
 
 @pytest.mark.parametrize("value", ["2020-02-30", "0000-00-00", "2020-01-01 25:00", "soon", "31/31/2020"])
-def test_what_is_no_date_is_named_with_its_row(value):
+def test_an_invalid_date_is_reported_with_its_row(value):
     with pytest.raises(FedcsoError, match=rf"column 'day' holds '{value}' in row 2 of t\.csv, which is not a date"):
         dates(pd.Series(["2020-01-01", value], name="day"), where=" of t.csv")
 
@@ -111,5 +111,5 @@ def test_in_training_the_option_that_leaves_a_column_out_is_named():
 
 
 @pytest.mark.parametrize("value", ["2020-01", "12:30", "1.2", "1.2.3.4", "2020-01-01 noon", "01.01.202", "20200131"])
-def test_other_text_is_not_written_like_a_date(value):
+def test_other_text_is_not_a_date(value):
     assert not are_dates([value])

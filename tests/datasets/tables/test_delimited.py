@@ -1,4 +1,4 @@
-"""CSV as programs write it: every separator, encoding and decimal sign gives the table that plain CSV gives."""
+"""CSV files with any separator, encoding and decimal sign give the same table."""
 
 import gzip
 
@@ -44,7 +44,7 @@ def test_the_encoding_is_found(read, encoding):
     assert notes == ["t.csv: read as Windows-1252 (Latin-1), because it is not UTF-8"] * windows
 
 
-def test_a_byte_that_is_not_utf8_is_found_far_below_the_sample(read):
+def test_an_invalid_utf8_byte_beyond_the_sample_is_detected(read):
     content = "x,y\n" + "a,0\n" * 50_000 + "Köln,1\n"
     frame, notes = read(content.encode("latin-1"))
     assert frame["x"].iloc[-1] == "Köln"
@@ -63,40 +63,40 @@ def test_a_byte_that_is_not_utf8_is_found_far_below_the_sample(read):
     ],
     ids=["German", "French", "German with quotes", "English", "Swiss", "English with semicolons"],
 )
-def test_numbers_are_read_however_they_are_written(read, content):
+def test_numbers_are_read_in_all_styles(read, content):
     same(read(content)[0])
 
 
-def test_a_point_between_thousands_that_pandas_took_for_a_decimal_point_is_told(read):
+def test_a_thousands_separator_that_pandas_read_as_a_decimal_point_is_noted(read):
     frame, notes = read("a;b;y\n1,5;1.234;0\n2,5;5.678;1\n")
     assert frame["b"].tolist() == [1234, 5678]
     assert notes == ["b: '1.234' is read as 1234"]
 
 
-def test_a_decimal_point_beside_decimal_commas_stays_one(read):
+def test_a_decimal_point_is_kept_in_a_table_with_decimal_commas(read):
     frame, _ = read("a;b;y\n1,5;0.25;0\n2,5;1.5;1\n")
     assert frame["b"].tolist() == [0.25, 1.5]
 
 
-def test_the_columns_that_are_wanted_decide_between_separators(read):
+def test_the_separator_that_gives_the_wanted_columns_is_chosen(read):
     content = "weight, kg;height, cm;y\n70,5;180,2;1\n80,5;190,2;0\n"
     frame, _ = read(content, wanted=["y"])
     assert list(frame.columns) == ["weight, kg", "height, cm", "y"]
     assert frame["weight, kg"].tolist() == [70.5, 80.5]
 
 
-def test_separators_between_quotes_do_not_count(read):
+def test_separators_in_quotes_are_ignored(read):
     frame, _ = read('"a;b;c;d",y\n1,0\n2,1\n')
     assert list(frame.columns) == ["a;b;c;d", "y"]
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00\x01\n", b"a,b\n\x00,1\n", b"a,b\n\x81\x8d,1\n"])
-def test_what_is_not_text_is_refused(read, content):
+def test_binary_files_are_refused(read, content):
     with pytest.raises(FedcsoError, match=r"t\.csv is not text; save it as CSV UTF-8"):
         read(content)
 
 
-def test_a_quote_that_is_not_closed_and_old_line_ends_leave_it_to_pandas(read):
+def test_old_line_ends_are_read_and_unclosed_quotes_raise(read):
     frame, _ = read(b"x,y\r1,0\r2,1\r")
     assert frame.to_dict("list") == {"x": [1, 2], "y": [0, 1]}
     with pytest.raises(pd.errors.ParserError):

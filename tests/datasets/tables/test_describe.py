@@ -1,4 +1,4 @@
-"""What a site tells of its table: dates, yes and no and identifiers too, never a row; and what sites make of it."""
+"""Descriptions of tables with dates, booleans and identifiers contain no rows; sites agree from them."""
 
 import json
 
@@ -35,7 +35,7 @@ def frames():
 
 @pytest.fixture
 def federation(tmp_path):
-    """Writes each site's table, and gives what the sites agree on and each site's rows prepared by it."""
+    """Return a function that writes the sites' tables, and returns the agreement and each site's prepared rows."""
 
     def join(tables, **options):
         described = {}
@@ -61,7 +61,7 @@ def trained(sites):
     return torch.cat([site.train[0].inputs for site in sites.values()]).double()
 
 
-def test_dates_and_yes_and_no_are_agreed_on_as_all_rows_together_would_be(federation):
+def test_the_agreement_on_dates_and_booleans_equals_that_of_pooled_rows(federation):
     agreement, sites = federation(frames())
     preparation = sites["oslo"].preparation
     parts = ("year", "month", "weekday", "days since 2000-01-01")
@@ -72,7 +72,7 @@ def test_dates_and_yes_and_no_are_agreed_on_as_all_rows_together_would_be(federa
     assert agreement["notes"][0].startswith("patient_id: left out, because it looks like an identifier")
 
 
-def test_no_date_and_no_identifier_is_in_a_description(tmp_path):
+def test_descriptions_contain_no_dates_or_identifiers(tmp_path):
     for name, frame in frames().items():
         frame.assign(patient_id=[f"{name}-{n}" for n in frame["patient_id"]]).to_csv(tmp_path / "t.csv", index=False)
         described = describe_table(str(tmp_path / "t.csv"), "y")
@@ -83,7 +83,7 @@ def test_no_date_and_no_identifier_is_in_a_description(tmp_path):
         assert any(note.startswith("patient_id: looks like an identifier") for note in described.notes)
 
 
-def test_each_site_may_write_dates_and_truth_in_its_own_way(federation):
+def test_sites_may_write_dates_and_booleans_differently(federation):
     plain = frames()
     agreement, expected = federation(plain)
     own = {name: frame.copy() for name, frame in plain.items()}
@@ -100,7 +100,7 @@ def test_each_site_may_write_dates_and_truth_in_its_own_way(federation):
         assert torch.equal(found[name].test[0].inputs, expected[name].test[0].inputs)
 
 
-def test_words_that_are_yes_and_no_at_one_site_and_categories_at_another_are_categories(federation):
+def test_a_column_of_booleans_at_one_site_and_categories_at_another_holds_categories(federation):
     tables = frames()
     rng = np.random.default_rng(2)
     tables["rome"]["smokes"] = rng.choice(["yes", "no", "unknown"], SITES["rome"])
@@ -115,7 +115,7 @@ def test_words_that_are_yes_and_no_at_one_site_and_categories_at_another_are_cat
     assert 0.2 < shown.mean() < 0.6
 
 
-def test_a_column_that_a_site_lacks_is_missing_there_and_one_it_has_alone_is_left_out(federation):
+def test_a_column_that_a_site_lacks_is_missing_there_and_a_column_of_a_single_site_is_left_out(federation):
     tables = frames()
     tables["oslo"] = tables["oslo"].drop(columns=["age", "admitted"]).assign(ward="b")
     agreement, sites = federation(tables)
@@ -145,20 +145,20 @@ def test_the_user_chooses_columns_at_all_sites(federation):
     assert sites["rome"].preparation.names == ["patient_id"]
 
 
-def test_a_column_that_is_to_be_dropped_and_is_not_there_is_only_noted(tmp_path):
+def test_dropping_an_unknown_column_is_only_noted(tmp_path):
     frames()["oslo"].to_csv(tmp_path / "t.csv", index=False)
     notes = describe_table(str(tmp_path / "t.csv"), "y", drop="wards").notes
     assert "wards: there is no such column here" in notes
 
 
-def test_a_small_site_can_not_make_an_identifier_of_a_column(federation):
+def test_a_small_site_does_not_turn_a_column_into_an_identifier(federation):
     tables = {name: frame.assign(blood=np.resize(["A", "B", "AB"], len(frame))) for name, frame in frames().items()}
     tables["oslo"] = tables["oslo"].head(5).assign(blood=list("vwxyz"))
     _, sites = federation(tables)
     assert "blood = AB" in sites["rome"].preparation.names
 
 
-def test_a_site_is_warned_of_what_gives_the_label_away_and_tells_nobody(tmp_path):
+def test_warnings_of_leakage_stay_at_the_site(tmp_path):
     frame = frames()["rome"]
     frame.assign(outcome=np.where(frame.y == 1, "died", "lives")).to_csv(tmp_path / "t.csv", index=False)
     described = describe_table(str(tmp_path / "t.csv"), "y")
@@ -176,7 +176,7 @@ def test_few_dates_are_not_described(tmp_path):
     assert all((part.given, part.mean) == (0, 0.0) for part in column.parts.values())
 
 
-def test_dates_survive_the_exported_file(federation):
+def test_dates_are_encoded_by_an_exported_preparation(federation):
     _, sites = federation(frames())
     preparation = sites["rome"].preparation
     assert sum(isinstance(encoder, DatePart) for encoder in preparation.encoders) == 4

@@ -1,4 +1,4 @@
-"""Which files are meant: nothing in a folder is passed over in silence."""
+"""The files that a path denotes; nothing in a folder is ignored silently."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def names(found):
     return [file.name for file in found[0]]
 
 
-def test_all_tables_of_a_folder_are_meant_in_the_order_of_their_names(folder):
+def test_a_folder_denotes_all_its_tables_sorted_by_name(folder):
     place = folder("west.CSV", "north.parquet", "a.b.tsv.gz", "south.npz", "all.xlsx")
     found, notes = table_files(place)
     assert [site_of(file) for file in found] == ["a.b", "all", "east", "north", "south", "west"]
@@ -33,7 +33,7 @@ def test_all_tables_of_a_folder_are_meant_in_the_order_of_their_names(folder):
     "name",
     ["README.md", "readme.txt", "LICENSE", ".DS_Store", "Thumbs.db", "~$all.xlsx", "plot.png", "run.py", "notes/x.txt"],
 )
-def test_what_is_plainly_not_a_table_is_named_in_a_note(folder, name):
+def test_files_that_are_clearly_no_tables_are_listed_in_a_note(folder, name):
     place = folder(name)
     found = table_files(place)
     assert names(found) == ["east.csv"]
@@ -41,23 +41,23 @@ def test_what_is_plainly_not_a_table_is_named_in_a_note(folder, name):
     assert found[1] == [f"left out of {place}, because they are not tables: {shown}"]
 
 
-def test_many_of_them_are_counted(folder):
+def test_a_note_on_many_files_lists_a_few(folder):
     place = folder(*(f"{number}.png" for number in range(5)))
     assert table_files(place)[1][0].endswith("not tables: 0.png, 1.png, 2.png and 2 more")
 
 
 @pytest.mark.parametrize("name", ["west.txt", "west.xls", "west.sas7bdat", "west.json", "west", "west.npy"])
-def test_a_file_that_may_be_data_is_refused_by_name(folder, name):
+def test_an_unknown_file_that_may_hold_data_is_refused(folder, name):
     with pytest.raises(FedcsoError, match=rf"{name} can't be read as a table: save it as \.csv, .* or move it out"):
         table_files(folder(name))
 
 
-def test_a_table_inside_a_folder_of_the_folder_is_refused_by_name(folder):
+def test_a_table_in_a_subfolder_is_refused(folder):
     with pytest.raises(FedcsoError, match=r"west/data\.csv is a table inside a folder of .*: move it to"):
         table_files(folder("west/data.csv"))
 
 
-def test_a_pattern_takes_what_it_names_alone(folder):
+def test_a_pattern_denotes_the_files_that_match(folder):
     place = folder("west.csv", "west.txt")
     assert names(table_files(str(place / "*.csv"))) == ["east.csv", "west.csv"]
 

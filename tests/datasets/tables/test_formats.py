@@ -1,4 +1,4 @@
-"""Files of every kind: what is missing to read them is named, and so is what is wrong in them."""
+"""Files of every format are read; errors and missing packages are reported."""
 
 import sys
 
@@ -42,19 +42,19 @@ def test_an_excel_sheet_is_read_with_its_types(excel):
     assert notes == []
 
 
-def test_only_the_first_sheet_of_several_is_read_with_a_note(excel):
+def test_only_the_first_excel_sheet_is_read_with_a_note(excel):
     frame, notes, _ = read_sheet(excel(data=FRAME, legend=FRAME[["city"]]))
     assert list(frame.columns) == list(FRAME.columns)
     assert notes == ["t.xlsx: only the first sheet, 'data', is read"]
 
 
-def test_blank_rows_texts_that_are_numbers_and_names_that_are_not_text_do_not_matter_in_excel(excel):
+def test_excel_files_may_have_blank_rows_numbers_as_text_and_numeric_names(excel):
     blank = pd.DataFrame({"x": ["1,5", None, 2.5], 2020: [1, None, 2]}, dtype=object)
     frame, _, _ = read_sheet(excel(data=blank))
     assert frame.to_dict("list") == {"x": [1.5, 2.5], "2020": [1, 2]}
 
 
-def test_two_columns_of_a_name_in_excel_are_refused(excel):
+def test_repeated_column_names_in_excel_are_refused(excel):
     with pytest.raises(FedcsoError, match=r"t\.xlsx has two columns called 'x'"):
         read_sheet(excel(data=pd.DataFrame([[1, 2]], columns=["x", "x"])))
 
@@ -65,21 +65,21 @@ def test_an_empty_sheet_is_refused(excel):
 
 
 @pytest.mark.parametrize(("name", "package"), [("t.xlsx", "openpyxl"), ("t.parquet", "pyarrow")])
-def test_what_must_be_installed_is_said(tmp_path, monkeypatch, name, package):
+def test_the_missing_package_is_named(tmp_path, monkeypatch, name, package):
     (tmp_path / name).write_bytes(b"PK")
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(FedcsoError, match=rf"{name} needs {package}: pip install {package}"):
         read_sheet(tmp_path / name)
 
 
-def test_a_file_that_is_no_excel_file_is_refused(tmp_path):
+def test_an_invalid_excel_file_is_refused(tmp_path):
     pytest.importorskip("openpyxl", reason="needs openpyxl: pip install 'fedcso[excel]'")
     (tmp_path / "t.xlsx").write_bytes(b"PK no book")
     with pytest.raises(FedcsoError, match=r"t\.xlsx can't be read"):
         read_sheet(tmp_path / "t.xlsx")
 
 
-def test_text_that_is_numbers_is_numbers_in_every_kind_of_file(tmp_path):
+def test_numbers_as_text_are_numbers_in_every_format(tmp_path):
     frame = pd.DataFrame({"x": ["1,5", "2,5"], "code": ["007", "123"]})
     frame.to_parquet(tmp_path / "t.parquet")
     np.savez(tmp_path / "t.npz", x=frame["x"].to_numpy(str), code=frame["code"].to_numpy(str))
@@ -88,7 +88,7 @@ def test_text_that_is_numbers_is_numbers_in_every_kind_of_file(tmp_path):
         assert read.to_dict("list") == {"x": [1.5, 2.5], "code": ["007", "123"]}
 
 
-def test_pictures_come_beside_the_columns_of_an_npz(tmp_path):
+def test_an_npz_file_may_have_columns_and_pictures(tmp_path):
     pictures = np.zeros((3, 1, 4, 5), dtype=np.uint8)
     np.savez(tmp_path / "t.npz", X=pictures, y=[0, 1, 0])
     sheet = read_sheet(tmp_path / "t.npz")
@@ -111,17 +111,17 @@ def test_an_npz_may_have_pictures_alone(tmp_path):
         ({"A": np.zeros((2, 4, 4))}, r"shape 2×4×4, not numbers or text with 1 or 2 axes or pictures with 4"),
     ],
 )
-def test_arrays_that_do_not_go_together_are_named(tmp_path, arrays, message):
+def test_incompatible_arrays_are_refused(tmp_path, arrays, message):
     np.savez(tmp_path / "t.npz", y=[0, 1], **arrays)
     with pytest.raises(FedcsoError, match=message):
         read_sheet(tmp_path / "t.npz")
 
 
-def test_new_rows_are_read_as_those_to_train_on(tmp_path):
+def test_new_rows_are_read_like_training_rows(tmp_path):
     (tmp_path / "new.csv").write_text("x;day\n1,5;31.01.2020\n2,5;1.2.2020\n")
     assert read_table(tmp_path / "new.csv").to_dict("list") == {"x": [1.5, 2.5], "day": ["31.01.2020", "1.2.2020"]}
 
 
-def test_no_ending_hides_another():
-    """The first that fits is taken: a longer ending must not end in a shorter one."""
+def test_no_format_hides_another():
+    """The first ending that fits is used, so no ending may end in an earlier one."""
     assert not [(a, b) for a in FORMATS for b in FORMATS if a != b and a.endswith(b)]

@@ -1,4 +1,4 @@
-"""Identifiers are recognised, and measurements are not mistaken for them."""
+"""Identifiers are detected, and measurements are not confused with them."""
 
 import numpy as np
 import pandas as pd
@@ -32,7 +32,7 @@ def is_one(name, values, sites=ONE_SITE):
         ("anything", RNG.permutation(N) + 5000),
     ],
 )
-def test_what_names_rows_is_an_identifier(name, values):
+def test_identifiers_are_detected(name, values):
     assert is_one(name, values)
 
 
@@ -50,18 +50,18 @@ def test_what_names_rows_is_an_identifier(name, values):
         ("two", ["a", "b"]),
     ],
 )
-def test_what_describes_rows_is_not(name, values):
+def test_measurements_and_categories_are_not_identifiers(name, values):
     assert not is_one(name, values)
 
 
-def test_rows_that_are_numbered_at_each_site_anew_are_found():
+def test_row_numbers_that_restart_at_each_site_are_identifiers():
     sites = np.repeat(np.arange(3), 60)
     assert is_one("anything", np.tile(np.arange(60), 3), sites)
     assert is_one("patient_id", [f"p{n}" for n in np.tile(np.arange(60), 3)], sites)
     assert not is_one("diagnosis", [f"c{n}" for n in np.tile(np.arange(60), 3)], sites)
 
 
-def test_categories_at_small_sites_are_none_though_they_are_different_there():
+def test_categories_that_are_unique_at_small_sites_are_not_identifiers():
     assert not is_one("blood", ["A", "B"] * 50, np.repeat(np.arange(50), 2))
 
 

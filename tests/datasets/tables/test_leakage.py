@@ -1,4 +1,4 @@
-"""Warnings of tests that are too easy: they come when they should, and only then."""
+"""Warnings of data leakage are given if, and only if, there is a reason."""
 
 import numpy as np
 import pandas as pd
@@ -37,23 +37,23 @@ def told(labels=LABELS, **columns):
     ],
     ids=["copy", "opposite", "noisy", "category", "categories", "yes", "dates"],
 )
-def test_a_column_that_alone_nearly_gives_the_label_is_told(values):
+def test_a_column_that_nearly_determines_the_label_is_reported(values):
     (note,) = told(fine=RNG.normal(size=N), outcome=values)
     assert note.startswith("outcome: alone it nearly gives the label (AUROC ")
     assert note.endswith("leave it out with --drop outcome if it is not known when the model is used")
 
 
-def test_so_is_one_whose_gaps_give_it():
+def test_a_column_whose_missing_values_determine_the_label_is_reported():
     (note,) = told(died_on=np.where(LABELS, RNG.normal(size=N), np.nan))
     assert note.startswith("died_on: whether it is missing nearly gives the label (AUROC 1.000)")
 
 
-def test_good_columns_are_not_told():
+def test_ordinary_columns_are_not_reported():
     codes = [f"c{n}" for n in RNG.integers(0, 100, N)]
     assert told(good=LABELS + RNG.normal(0, 0.5, N), code=codes, empty=np.full(N, np.nan)) == []
 
 
-def test_few_rows_tell_nothing():
+def test_too_few_rows_give_no_warning():
     few = np.zeros(N, dtype=int)
     few[:9] = 1
     assert told(labels=few, outcome=few) == []
@@ -61,7 +61,7 @@ def test_few_rows_tell_nothing():
     assert len(told(labels=few, outcome=few)) == 1
 
 
-def test_many_rows_are_looked_at_in_part_with_all_that_is_rare():
+def test_large_tables_are_sampled_but_rare_labels_are_kept():
     labels = (np.arange(60_000) % 3000 == 0).astype(int)
     assert len(told(labels=labels, outcome=labels)) == 1
 
@@ -79,7 +79,7 @@ def with_copies(*pairs):
     return row_prints(frame, LABELS[:50] * 0)
 
 
-def test_rows_without_copies_are_not_told():
+def test_unique_rows_give_no_warning():
     assert copies_across_parts(with_copies(), PARTS) == []
     assert copies_across_parts(with_copies((1, 2), (31, 32), (41, 42)), PARTS) == []  # within a part
 

@@ -1,4 +1,4 @@
-"""Numbers as people write them: every style gives the same number, and codes stay text."""
+"""Numbers are read in every style, and codes remain text."""
 
 import numpy as np
 import pandas as pd
@@ -66,7 +66,7 @@ def test_other_text_stays_text(values):
     assert notes == []
 
 
-def test_where_a_column_fits_both_styles_the_others_decide_and_a_note_says_so():
+def test_other_columns_decide_an_ambiguous_style_with_a_note():
     column, _, notes = read(["1,234", "5,678"])
     assert column.tolist() == [1234, 5678]
     assert notes == ["x: '1,234' is read as 1234"]
@@ -80,13 +80,13 @@ def test_whole_numbers_as_text_need_no_note():
     assert (column.tolist(), style, notes) == ([1, 2], None, [])
 
 
-def test_any_name_of_a_column_and_any_index_will_do():
+def test_column_names_and_indices_are_arbitrary():
     frame = pd.DataFrame({"self": ["1,5", "2,5"]}, index=[7, 9])
     assert read_numbers(frame)[0]["self"].to_dict() == {7: 1.5, 9: 2.5}
 
 
 @given(st.lists(st.floats(-1e12, 1e12).map(lambda x: round(x, 2)), min_size=1, max_size=5))
-def test_what_is_written_in_either_style_is_read_as_it_was(values):
+def test_formatted_numbers_are_read_back(values):
     english = [f"{value:,.2f}" for value in values]
     german = [text.translate(str.maketrans(",.", ".,")) for text in english]
     for written in (english, german):

@@ -1,4 +1,4 @@
-"""One's own pictures: from an array or from files, the same bytes; whatever is wrong is named with its row."""
+"""A user's pictures are the same from arrays and from files; errors are reported with their row."""
 
 import json
 import sys
@@ -33,7 +33,7 @@ def save_npz(path, pictures=COLOURED, **others):
 
 @pytest.fixture
 def files(tmp_path):
-    """Writes a table and its pictures, and says where the table is."""
+    """Return a function that writes a table and its pictures, and returns the path of the table."""
 
     def write(pictures=COLOURED, name="table.csv", **columns):
         (tmp_path / "scans").mkdir(exist_ok=True)
@@ -47,7 +47,7 @@ def files(tmp_path):
 
 
 def everything(table):
-    """All pictures with their labels, in any order."""
+    """Return all pictures with their labels, sorted."""
     parts = [part for name in ("train", "validation", "test") for part in getattr(table, name)]
     return sorted(
         (picture.numpy().tobytes(), int(label)) for part in parts for picture, label in zip(*part, strict=True)
@@ -55,7 +55,7 @@ def everything(table):
 
 
 @pytest.mark.parametrize("pictures", [COLOURED, GREY], ids=["coloured", "grey"])
-def test_pictures_of_an_array_and_of_files_are_the_same_bytes(tmp_path, files, pictures):
+def test_arrays_and_files_give_the_same_pictures(tmp_path, files, pictures):
     from_array = load_table(save_npz(tmp_path / "t.npz", pictures), "ill", "hospital")
     from_files = load_table(files(pictures), "ill", "hospital")
     for table in (from_array, from_files):
@@ -70,7 +70,7 @@ def test_pictures_of_an_array_and_of_files_are_the_same_bytes(tmp_path, files, p
 
 
 @pytest.mark.parametrize("scale", [1.0, 1 / 255])
-def test_numbers_from_0_to_1_or_to_255_are_bytes(tmp_path, scale):
+def test_pixels_from_0_to_1_or_to_255_become_bytes(tmp_path, scale):
     table = load_table(save_npz(tmp_path / "t.npz", COLOURED * scale), "ill", "hospital")
     assert everything(table) == everything(load_table(save_npz(tmp_path / "b.npz"), "ill", "hospital"))
 
@@ -89,7 +89,7 @@ def test_a_file_for_each_site_gives_the_same(tmp_path):
     assert everything(table) == everything(load_table(save_npz(tmp_path / "b.npz"), "ill", "hospital"))
 
 
-def test_jpeg_is_read_and_one_coloured_picture_makes_all_coloured(files, tmp_path):
+def test_jpeg_files_are_read_and_one_colour_picture_makes_all_rgb(files, tmp_path):
     table = files(GREY)
     Image.fromarray(COLOURED[0].transpose(1, 2, 0)).save(tmp_path / "scans" / "0.jpg")
     frame = pd.read_csv(table)
@@ -106,7 +106,7 @@ def test_rows_without_a_label_need_no_picture(files, tmp_path):
     assert loaded.notes == ["table.csv: rows without a label in column 'ill' are left out: 1"]
 
 
-def test_columns_beside_pictures_are_left_out_with_a_note_and_the_user_may_choose_them(files):
+def test_columns_beside_pictures_are_left_out_unless_chosen(files):
     path = files(age=RNG.normal(size=N))
     assert load_table(path, "ill", "hospital").notes == [
         "table.csv: columns beside the pictures are left out (age)",
@@ -115,7 +115,7 @@ def test_columns_beside_pictures_are_left_out_with_a_note_and_the_user_may_choos
         assert load_table(path, "ill", "hospital", **choice).columns == ["age"]
 
 
-def test_copies_of_a_picture_are_told(tmp_path):
+def test_copies_of_a_picture_are_reported(tmp_path):
     pictures = COLOURED.copy()
     pictures[30:] = pictures[0]
     notes = load_table(save_npz(tmp_path / "t.npz", pictures), "ill", "hospital").notes
@@ -135,26 +135,26 @@ def test_copies_of_a_picture_are_told(tmp_path):
         (COLOURED[:, :2], r"have the shape 60×2×20×18; it must be \(number, channels, height, width\)"),
     ],
 )
-def test_arrays_that_are_no_pictures_are_refused(tmp_path, pictures, message):
+def test_arrays_that_can_not_be_pictures_are_refused(tmp_path, pictures, message):
     with pytest.raises(FedcsoError, match=message):
         load_table(save_npz(tmp_path / "t.npz", pictures), "ill", "hospital")
 
 
-def test_a_picture_that_is_not_there_is_named_with_its_row(files, tmp_path):
+def test_a_missing_picture_is_reported_with_its_row(files, tmp_path):
     path = files()
     (tmp_path / "scans" / "7.png").unlink()
     with pytest.raises(FedcsoError, match=r"'file' names .*scans/7\.png in row 8 of .*table\.csv, which is not there"):
         load_table(path, "ill", "hospital")
 
 
-def test_a_file_that_is_no_picture_is_named(files, tmp_path):
+def test_an_invalid_picture_file_is_reported(files, tmp_path):
     path = files()
     (tmp_path / "scans" / "7.png").write_bytes(b"no picture")
     with pytest.raises(FedcsoError, match=r"7\.png in row 8 of .*table\.csv can't be read as a picture"):
         load_table(path, "ill", "hospital")
 
 
-def test_a_picture_of_another_size_is_named(files, tmp_path):
+def test_a_picture_of_another_size_is_reported(files, tmp_path):
     path = files()
     Image.new("RGB", (5, 4)).save(tmp_path / "scans" / "7.png")
     with pytest.raises(
@@ -163,7 +163,7 @@ def test_a_picture_of_another_size_is_named(files, tmp_path):
         load_table(path, "ill", "hospital")
 
 
-def test_a_row_without_a_picture_is_named(files):
+def test_a_row_without_a_picture_is_reported(files):
     with pytest.raises(FedcsoError, match=r"column 'file' has no value in row 3 of .*table\.csv"):
         load_table(files(file=["scans/0.png"] * 2 + [None] + ["scans/0.png"] * 57), "ill", "hospital")
 
@@ -184,7 +184,7 @@ def test_without_pillow_the_user_is_told_what_to_install(files, monkeypatch):
 
 
 @pytest.mark.parametrize(("other", "has"), [(COLOURED[:, :, :10], "pictures of 3×10×18"), (None, "columns")])
-def test_files_that_do_not_have_the_same_are_named(tmp_path, other, has):
+def test_files_with_different_kinds_of_inputs_are_refused(tmp_path, other, has):
     (tmp_path / "sites").mkdir()
     np.savez(tmp_path / "sites" / "a.npz", X=COLOURED, ill=LABELS)
     np.savez(tmp_path / "sites" / "b.npz", X=np.arange(N) if other is None else other, ill=LABELS)
@@ -203,7 +203,7 @@ def test_mirrored_and_moved_versions_are_for_pictures(tmp_path, files):
         load_sites(str(files(age=range(N))), "ill", "hospital", drop="file", moved=1)
 
 
-def test_sites_agree_on_the_shape_of_their_pictures_and_tell_nothing_else(tmp_path):
+def test_sites_agree_on_the_shape_of_their_pictures(tmp_path):
     described = {}
     for number, name in enumerate(("east", "north")):
         np.savez(tmp_path / f"{name}.npz", X=COLOURED[name == SITES], ill=LABELS[name == SITES])

@@ -1,4 +1,4 @@
-"""Columns as numbers: known cases by hand, and for any table no NaN, the same again from JSON, and no surprises."""
+"""Columns are encoded as computed by hand; any table gives no NaN, and the same after saving as JSON."""
 
 import datetime
 import math
@@ -18,7 +18,7 @@ from fedcso.datasets.tables.prepare import prepare
 
 
 def prepared(**columns):
-    """The preparation learnt from these columns, their encoding by name, and the notes."""
+    """Return the preparation for these columns, their encoding by name, and the notes."""
     frame = pd.DataFrame(columns)
     preparation, notes = prepare(frame, {name: kind(frame[name]) for name in frame.columns})
     encoded = preparation.apply(frame)
@@ -38,11 +38,11 @@ def test_numbers_are_standardised_and_gaps_filled_with_the_median():
     assert notes == []
 
 
-def test_without_gaps_there_is_no_column_for_gaps():
+def test_without_missing_values_there_is_no_column_for_them():
     assert list(prepared(age=[1, 2, 3])[1]) == ["age"]
 
 
-def test_categories_have_a_column_each_and_others_and_gaps_have_theirs():
+def test_each_category_other_categories_and_missing_values_have_a_column():
     preparation, encoded, _ = prepared(blood=["B", "A", None, "A", " B "])
     assert encoded == {
         "blood = A": [0, 1, 0, 1, 0],
@@ -97,13 +97,13 @@ IDENTIFIER = "left out, because it looks like an identifier; --columns keeps the
         (["2020-01-31"] * 3, "always the same date, left out"),
     ],
 )
-def test_what_says_nothing_is_left_out_with_a_note(values, note):
+def test_uninformative_columns_are_left_out_with_a_note(values, note):
     _, encoded, notes = prepared(useless=values, useful=range(len(values)))
     assert list(encoded) == ["useful"]
     assert notes == [f"useless: {note}"]
 
 
-def test_a_constant_with_gaps_still_tells_where_the_gaps_are():
+def test_a_constant_column_with_missing_values_is_encoded_as_missing():
     _, encoded, notes = prepared(seen=[1, None, 1])
     assert encoded == {"seen is missing": [0, 1, 0]}
     assert notes == ["seen: always 1, left out but for whether it is missing"]
@@ -122,7 +122,7 @@ def test_numbers_with_a_word_among_them_are_noted():
     assert notes == ["dose: taken for categories although most values are numbers, because some, such as '?', are not"]
 
 
-def test_nothing_left_is_an_error_with_the_reasons():
+def test_if_no_column_is_left_the_error_gives_the_reasons():
     with pytest.raises(FedcsoError, match=r"no column is left to learn from \(a: always 1, left out; b: always 'x'"):
         prepared(a=[1, 1], b=["x", "x"])
 
@@ -191,7 +191,7 @@ def test_dates(column):
 @pytest.mark.parametrize(
     "column", [[[1, 2], [3]], [{"a": 1}, None], [1j, 2j], [b"a", b"b"], [pd.Timedelta(days=3)], [datetime.time(12, 30)]]
 )
-def test_other_things_are_refused(column):
+def test_other_types_are_refused(column):
     with pytest.raises(FedcsoError, match=r"column 'odd' holds .* it must be numbers, text, truth .* --drop odd"):
         kind(pd.Series(column, name="odd", dtype=object))
 

@@ -1,4 +1,4 @@
-"""What columns are for: what the user says of them holds, and contradictions are named."""
+"""The roles that the user gives to columns are respected, and contradictions are reported."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from fedcso.datasets.tables.roles import Roles, in_common, names_of
 NAMES = ["a", "", "b", "site", "c", "y"]
 
 
-def test_all_columns_but_the_label_and_the_site_are_to_learn_from():
+def test_all_columns_except_label_and_site_are_used():
     assert Roles("y", "site").features(NAMES) == ["a", "b", "c"]
     assert Roles("y").features(NAMES) == ["a", "b", "site", "c"]
 
@@ -33,7 +33,7 @@ def test_contradictions_are_refused(roles, message):
 
 
 @pytest.mark.parametrize("roles", [Roles("y", drop=("aa",)), Roles("y", columns=("b", "aa"))])
-def test_a_column_that_is_not_there_is_named_with_the_nearest(roles):
+def test_an_unknown_column_is_reported_with_the_nearest(roles):
     with pytest.raises(UnknownName, match=r"unknown column 'aa'; did you mean a\?"):
         roles.require_known(NAMES)
 

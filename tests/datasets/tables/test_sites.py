@@ -1,4 +1,4 @@
-"""Rare positives at several sites: every example is where it belongs, and nowhere else; who can't train does not."""
+"""Data with rare positives are partitioned among sites correctly; sites that can't train do not."""
 
 import itertools
 
@@ -33,7 +33,7 @@ PARTS = ("train", "validation", "test")
 
 @pytest.fixture
 def numbered(monkeypatch):
-    """The built-in data with their numbers for inputs, in two bytes: what are bytes is not scaled."""
+    """Replace the inputs of the built-in data by their indices, as two bytes, because bytes are not scaled."""
     for name, labels in LABELS.items():
         numbers = torch.arange(len(labels))
         examples = Examples(torch.stack([numbers // 256, numbers % 256], 1).to(torch.uint8), labels)
@@ -49,7 +49,7 @@ def all_numbers(sites: Sites, part: str) -> list[int]:
 
 
 def held(sites: Sites) -> list[list[int]]:
-    """All that each site has."""
+    """Return the numbers of all examples of each site."""
     return [[n for part in parts for n in numbers(part)] for parts in zip(*sites[1:4], strict=True)]
 
 
@@ -66,7 +66,7 @@ CASES = list(itertools.product(LABELS, OPTIONS))
 
 @pytest.mark.parametrize(("data", "how"), CASES)
 @pytest.mark.usefixtures("numbered")
-def test_every_example_is_in_one_place_but_the_positives_taken_out_of_training(data, how):
+def test_every_example_is_at_one_site_except_for_removed_positives(data, how):
     options, labels = OPTIONS[how], LABELS[data]
     positive = torch.isin(labels, torch.tensor(POSITIVE[data]))
     sites = load_sites(data, **options)
@@ -88,7 +88,7 @@ def test_every_example_is_in_one_place_but_the_positives_taken_out_of_training(d
 
 @pytest.mark.parametrize("data", LABELS)
 @pytest.mark.usefixtures("numbered")
-def test_what_is_taken_out_of_training_is_not_taken_out_of_the_rest(data):
+def test_positives_are_removed_from_training_only(data):
     whole, thinned = load_sites(data, removed=0.0), load_sites(data)
     for part in ("validation", "test"):
         assert sorted(all_numbers(whole, part)) == sorted(all_numbers(thinned, part))
@@ -106,7 +106,7 @@ def test_the_data_seed_decides_everything():
 
 
 @pytest.mark.usefixtures("numbered")
-def test_alpha_says_how_unlike_sites_are():
+def test_alpha_determines_how_different_sites_are():
     def largest_share(**options):
         """How much of each site its most frequent digit has, on average."""
         shares = [torch.bincount(LABELS["digits"][some]) for some in held(load_sites("digits", **options))]
@@ -135,7 +135,7 @@ def test_any_classes_can_be_the_positive_ones(positive):
 
 @pytest.mark.parametrize("data", LABELS)
 def test_measurements_are_scaled_by_the_training_examples(data):
-    """Which leaves those exactly scaled, and only those; what never varies stays 0 in them."""
+    """Only training examples are exactly standardised; constant columns become 0."""
     sites = load_sites(data, clients=4)
     train, test = (torch.cat([examples.inputs[:] for examples in part]).double() for part in (sites.train, sites.test))
     zeros, ones = torch.zeros(train.shape[1]).double(), torch.ones(train.shape[1]).double()
@@ -147,8 +147,8 @@ def test_measurements_are_scaled_by_the_training_examples(data):
     assert all(torch.isfinite(part.inputs[:]).all() for part in [*sites.train, *sites.validation, *sites.test])
 
 
-def test_only_training_examples_have_a_part_in_the_scaling(monkeypatch):
-    """All others a thousand times as large leave those as they are."""
+def test_only_training_examples_determine_the_scaling(monkeypatch):
+    """The training inputs don't change if all other inputs are multiplied by a thousand."""
     inputs, labels = breast_cancer()
     before = load_sites("breast_cancer", clients=3)
     _, validation, test = train_validation_test(len(labels), 0)
@@ -172,7 +172,7 @@ def test_a_note_says_how_rare_positives_are():
 
 
 @pytest.mark.parametrize("name", ["mnist", "cifar10"])
-def test_pictures_keep_the_test_set_they_came_with(monkeypatch, name):
+def test_pictures_keep_their_published_test_set(monkeypatch, name):
     def pictures(first, number):
         inputs = torch.zeros(number, 1, 1, 2, dtype=torch.uint8)
         which = torch.arange(first, first + number)
@@ -217,7 +217,7 @@ def written(tmp_path):
     return write
 
 
-def test_a_table_of_ones_own_has_its_sites_and_how_new_rows_are_made_numbers(written):
+def test_a_users_table_has_sites_and_a_preparation(written):
     sites = load_sites(written(), "fraud", "bank")
     assert sites.names == ["east", "north", "west"]
     assert [len(examples.labels) for part in sites[1:4] for examples in part] == [12] * 3 + [4] * 6
@@ -227,14 +227,14 @@ def test_a_table_of_ones_own_has_its_sites_and_how_new_rows_are_made_numbers(wri
     assert sites.preparation.apply(table()).shape == (60, 1)
 
 
-def test_a_folder_of_files_is_a_site_each(tmp_path):
+def test_each_file_of_a_folder_is_a_site(tmp_path):
     (tmp_path / "banks").mkdir()
     for name, part in table().groupby("bank"):
         part.drop(columns="bank").to_csv(tmp_path / "banks" / f"{name}.csv", index=False)
     assert load_sites(str(tmp_path / "banks"), "fraud").names == ["east", "north", "west"]
 
 
-def test_the_data_seed_splits_ones_own_table(written):
+def test_the_data_seed_determines_the_split_of_a_users_table(written):
     path = written()
     once, again, other = (load_sites(path, "fraud", "bank", data_seed=seed) for seed in (0, 0, 1))
     assert torch.equal(once.test[0].inputs, again.test[0].inputs)
@@ -245,24 +245,24 @@ def test_the_data_seed_splits_ones_own_table(written):
 
 
 @pytest.mark.parametrize("name", ["digitz", "mnits"])
-def test_a_name_that_is_none_is_refused_with_the_nearest(name):
+def test_an_unknown_name_is_refused_with_the_nearest(name):
     with pytest.raises(UnknownName, match=f"unknown data '{name}'; did you mean "):
         load_sites(name)
 
 
-def test_ones_own_table_needs_a_label(written):
+def test_a_users_table_needs_a_label(written):
     with pytest.raises(FedcsoError, match=r"--label is missing: name the column of .* \(it has income, bank, fraud\)"):
         load_sites(written(), site="bank")
 
 
 @pytest.mark.parametrize("positive", ["five", "1;2", "1.5"])
-def test_positives_that_are_no_numbers_are_refused(positive):
+def test_positives_that_are_not_numbers_are_refused(positive):
     with pytest.raises(InvalidValue, match=f"positive = '{positive}' .*whole numbers"):
         load_sites("digits", positive=positive)
 
 
 @pytest.mark.parametrize(("data", "positive"), [("digits", "11"), ("breast_cancer", "0,1")])
-def test_positives_that_are_not_there_or_all_there_are_refused_with_those_there_are(data, positive):
+def test_positives_must_be_some_but_not_all_labels(data, positive):
     with pytest.raises(InvalidValue, match=r"positive = .*some, not all, of the labels there are: \[0, 1"):
         load_sites(data, positive=positive)
 
@@ -295,7 +295,7 @@ def test_methods_that_need_no_positives_train_at_all_sites(maker):
 
 
 @pytest.mark.parametrize("engine", ["reference", "stacked", "threads"])
-def test_they_do_not_train_are_measured_as_undefined_and_do_no_harm(engine):
+def test_sites_without_positives_do_not_train_and_have_undefined_metrics(engine):
     task = auprc("linear", data="breast_cancer", clients=4, classes=1)
     idle = [n for n, data in enumerate(task.clients) if not data.labels.any()]
     plan = Plan(rounds=3, local_steps=2, outer_batch=2, inner_batch=3)
@@ -310,7 +310,7 @@ def test_they_do_not_train_are_measured_as_undefined_and_do_no_harm(engine):
     assert last == last  # the mean over those for whom it is defined
 
 
-def test_partial_participation_draws_from_those_that_can_train_and_from_all_of_them():
+def test_participants_are_drawn_from_all_sites_that_can_train():
     case, plan = auprc_case((9, 3), (5, 0), (8, 2), (4, 0), (7, 1)), Plan(rounds=20, participation=2)
     job = Job(FCSG(), case, plan, seed=4)
     assert job.able == [0, 2, 4]
@@ -321,7 +321,7 @@ def test_partial_participation_draws_from_those_that_can_train_and_from_all_of_t
     assert drawn[0] == sorted([0, 2, 4][place] for place in places)
 
 
-def test_a_fraction_is_one_of_those_that_can_train():
+def test_a_fraction_refers_to_the_sites_that_can_train():
     case = auprc_case((9, 3), (5, 0), (8, 2), (4, 0), (7, 1), (6, 2))
     job = Job(FCSG(), case, Plan(participation=0.5))
     assert len(job.participants(0)) == 2
@@ -333,7 +333,7 @@ def test_more_participants_than_can_train_are_refused():
         Job(FCSG(), case, Plan(participation=3))
 
 
-def test_if_no_site_can_train_that_is_an_error():
+def test_it_is_an_error_if_no_site_can_train():
     case = auprc_case((9, 0), (5, 0))
     with pytest.raises(InvalidValue, match="at least one client with training data"):
         Job(FCSG(), case, Plan())
@@ -348,7 +348,7 @@ def test_a_single_site_without_positives_cannot_be_trained_on_alone():
             Job(FCSG(), task, Plan())
 
 
-def test_a_site_may_have_no_examples_to_train_with_at_all():
+def test_a_site_may_have_no_training_examples():
     case = auprc_case((9, 3), (0, 0), (8, 2))
     trace = run_on("stacked", FCSG(0.1), case, Plan(rounds=2, local_steps=2, weights="size"))
     assert trace.participation == [2, 0, 2]

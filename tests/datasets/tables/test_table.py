@@ -1,4 +1,4 @@
-"""A user's own table: all files give the same, the split is right, nothing leaks, every mistake is named."""
+"""A user's table is the same from all formats, is split correctly without leakage, and errors are reported."""
 
 import gzip
 import sys
@@ -37,7 +37,7 @@ def write_parquet(frame, file):
 
 
 def write_npz(frame, file):
-    """Text as numpy's own, which has no missing values but empty ones."""
+    """Return text as a numpy array, in which missing values are empty texts."""
     text = ("blood", "hospital")
     arrays = {name: frame[name].fillna("").to_numpy(str) if name in text else frame[name].to_numpy() for name in frame}
     np.savez(file, **arrays)
@@ -48,7 +48,7 @@ WRITERS = {".csv": write_csv, ".csv.gz": write_csv, ".CSV": write_csv, ".parquet
 
 @pytest.fixture
 def written(tmp_path):
-    """Writes a table and says where."""
+    """Return a function that writes a table and returns its path."""
 
     def write(frame=FRAME, name="table.csv"):
         file = tmp_path / name
@@ -62,7 +62,7 @@ def written(tmp_path):
 
 
 def small(**columns):
-    """A little table in which all is well, with these columns changed or added; None takes one away."""
+    """Return a small valid table, with columns replaced, added or (by None) removed."""
     whole = {"x": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "site": list("aabbcc"), "y": [0, 1, 0, 1, 0, 0]} | columns
     return pd.DataFrame({name: values for name, values in whole.items() if values is not None})
 
@@ -85,7 +85,7 @@ def same(one: Table, other: Table) -> bool:
 
 
 @pytest.mark.parametrize("ending", WRITERS)
-def test_all_kinds_of_files_give_the_same(written, ending):
+def test_all_formats_give_the_same_table(written, ending):
     table = load_table(written(name=f"table{ending}"), "ill", "hospital")
     assert same(table, load_table(written(), "ill", "hospital"))
     assert table.sites == ["east", "north", "south", "west"]
@@ -95,7 +95,7 @@ def test_all_kinds_of_files_give_the_same(written, ending):
 
 @pytest.mark.parametrize("ending", WRITERS)
 @pytest.mark.parametrize("way", ["folder", "pattern", "list", "strings"])
-def test_one_file_a_site_gives_the_same(written, tmp_path, ending, way):
+def test_one_file_for_each_site_gives_the_same_table(written, tmp_path, ending, way):
     (tmp_path / "sites").mkdir()
     files = [
         written(part.drop(columns="hospital"), f"sites/{name}{ending}") for name, part in FRAME.groupby("hospital")
@@ -117,7 +117,7 @@ def test_several_files_may_have_a_site_column(written, tmp_path):
     assert same(load_table(tmp_path / "parts", "ill", "hospital"), load_table(written(), "ill", "hospital"))
 
 
-def test_files_of_a_name_in_several_folders_may_have_a_site_column(written, tmp_path):
+def test_files_of_the_same_name_may_have_a_site_column(written, tmp_path):
     for folder, part in (("one", FRAME.iloc[:40]), ("two", FRAME.iloc[40:])):
         (tmp_path / folder).mkdir()
         written(part, f"{folder}/table.csv")
@@ -125,7 +125,7 @@ def test_files_of_a_name_in_several_folders_may_have_a_site_column(written, tmp_
     assert same(load_table(files, "ill", "hospital"), load_table(written(), "ill", "hospital"))
 
 
-def test_columns_may_be_in_another_order_and_of_another_kind_at_each_site(written, tmp_path):
+def test_sites_may_have_other_orders_and_types_of_columns(written, tmp_path):
     (tmp_path / "sites").mkdir()
     written("x,c,e,y\n1,1,,0\n2,1,,1\n3,2,,0\n", "sites/a.csv")
     written("y,e,c,x\n0,1.5,high,\n1,2.5,high,2.5\n0,,low,1\n", "sites/b.csv")
@@ -134,7 +134,7 @@ def test_columns_may_be_in_another_order_and_of_another_kind_at_each_site(writte
     assert {"x", "c = 1", "c = high"} <= set(table.columns)
 
 
-def test_a_matrix_in_an_npz_is_as_many_columns(tmp_path):
+def test_a_matrix_in_an_npz_file_gives_several_columns(tmp_path):
     matrix = np.arange(24.0).reshape(12, 2) ** 1.5
     np.savez(tmp_path / "t.npz", X=matrix.astype(">f8"), y=np.arange(12) % 3 == 0, site=np.arange(12) % 2)
     table = load_table(tmp_path / "t.npz", "y", "site")
@@ -163,7 +163,7 @@ def test_the_row_numbers_pandas_writes_are_left_out_with_a_note(tmp_path):
 # --------------------------------------------------------------------------------- splitting
 
 
-def test_the_parts_are_as_large_as_they_should_be_at_each_site(written):
+def test_the_sizes_of_the_parts_at_each_site(written):
     table = load_table(written(), "ill", "hospital")
     for number, name in enumerate(table.sites):
         positives = int(FRAME.ill[FRAME.hospital == name].sum())
@@ -198,7 +198,7 @@ def test_the_seed_decides_the_split(written):
     assert not same(tables[0], tables[2])
 
 
-def test_all_is_learnt_from_the_training_rows_alone(written):
+def test_only_training_rows_determine_the_preparation(written):
     first = load_table(written(), "ill", "hospital")
     trained = {tuple(row) for part in first.train for row in part.inputs.tolist()}
     frame = FRAME.copy()
@@ -243,7 +243,7 @@ def test_sites_with_one_row_or_no_positives_are_allowed(written):
 
 
 def labels_of(table):
-    """How many rows of all parts have each label."""
+    """Return the number of rows with each label, over all parts."""
     return torch.cat([part.labels for part in (*table.train, *table.validation, *table.test)]).bincount().tolist()
 
 
@@ -260,14 +260,14 @@ TRUTHS = [
 
 
 @pytest.mark.parametrize("truth", TRUTHS)
-def test_zeros_ones_and_truth_values_are_as_they_are(written, truth):
+def test_zeros_ones_and_booleans_are_labels(written, truth):
     table = load_small(written, y=[truth[value] for value in (0, 1, 1, 1, 1, 0)])
     assert labels_of(table) == [2, 4]
     assert not any("taken for" in note for note in table.notes)
 
 
 @pytest.mark.parametrize("values", [["ok", "ok", "ill", "ok", "ok", "ill"], [1, 1, 2, 1, 1, 2], [1, 1, 0.5, 1, 1, 0.5]])
-def test_of_two_other_values_the_rarer_is_positive_with_a_note(written, values):
+def test_the_rarer_of_two_other_labels_is_positive_with_a_note(written, values):
     table = load_small(written, y=values)
     assert labels_of(table) == [4, 2]
     note = f"y: {str(values[2])!r} was taken for positive because it is rarer; --positive chooses otherwise"
@@ -288,14 +288,14 @@ def test_of_two_other_values_the_rarer_is_positive_with_a_note(written, values):
         ([True, False, True, False, False, False], False, 4),
     ],
 )
-def test_the_user_may_say_what_is_positive(written, values, positive, number):
+def test_the_user_may_choose_the_positive_labels(written, values, positive, number):
     table = load_small(written, y=values, positive=positive)
     assert labels_of(table) == [6 - number, number]
     assert not any("taken for" in note for note in table.notes)
 
 
 @pytest.mark.parametrize("positive", ["d", "a,d", "a,b,c", "", "A"])
-def test_values_that_are_not_there_or_all_are_refused(written, positive):
+def test_unknown_labels_or_all_labels_are_refused_as_positive(written, positive):
     with pytest.raises(InvalidValue, match=r"positive = .* some, not all, of the labels there are: 'c', 'b', 'a'"):
         load_small(written, y=["a", "b", "c", "c", "b", "c"], positive=positive)
 
@@ -307,13 +307,13 @@ def test_more_than_two_labels_are_refused_with_some_of_them(written):
         load_small(written, y=[1, 2, 3, 4, 5, 6])
 
 
-def test_between_two_labels_as_frequent_nothing_is_guessed(written):
+def test_two_equally_frequent_labels_are_refused(written):
     with pytest.raises(FedcsoError, match=r"has 2 values \('a', 'b'\), equally frequent; choose .* with --positive"):
         load_small(written, y=list("aaabbb"))
 
 
 @pytest.mark.parametrize("value", [0, 1, "no"])
-def test_one_label_alone_is_refused(written, value):
+def test_a_single_label_is_refused(written, value):
     with pytest.raises(FedcsoError, match=f"column 'y' holds only '{value}'; there must be positive and negative"):
         load_small(written, y=[value] * 6)
 
@@ -335,7 +335,7 @@ def test_one_label_alone_is_refused(written, value):
     ],
     ids=["label", "site", "no column", "constant", "infinite", "minus infinite", "huge", "no date"],
 )
-def test_what_is_wrong_with_a_table_is_named(written, columns, message):
+def test_errors_in_a_table_are_reported(written, columns, message):
     with pytest.raises(FedcsoError, match=message):
         load_small(written, **columns)
 
@@ -346,14 +346,14 @@ def test_rows_without_a_label_are_left_out_and_counted(written):
     assert "table.csv: rows without a label in column 'y' are left out: 1" in table.notes
 
 
-def test_a_gap_in_a_blank_text_label_is_a_gap(tmp_path):
+def test_a_blank_label_is_missing(tmp_path):
     np.savez(tmp_path / "t.npz", x=np.arange(4.0), y=np.array(["a", " ", "b", "b"]), site=np.arange(4) % 2)
     table = load_table(tmp_path / "t.npz", "y", "site")
     assert labels_of(table) == [2, 1]
     assert "t.npz: rows without a label in column 'y' are left out: 1" in table.notes
 
 
-def test_the_same_rows_are_left_whether_labels_are_missing_or_rows_are_not_there(written):
+def test_a_row_without_a_label_is_treated_as_absent(written):
     whole = load_table(written(FRAME.assign(ill=FRAME.ill.where(FRAME.index % 7 != 0))), "ill", "hospital")
     assert same(whole, load_table(written(FRAME[FRAME.index % 7 != 0]), "ill", "hospital"))
 
@@ -379,14 +379,14 @@ def test_an_identifier_is_left_out_with_a_note(written):
     assert note in table.notes
 
 
-def test_an_unknown_column_is_told_with_the_nearest(written):
+def test_an_unknown_column_is_reported_with_the_nearest(written):
     with pytest.raises(UnknownName, match=r"unknown column of table.csv 'il'; did you mean ill\?"):
         load_table(written(), "il", "hospital")
     with pytest.raises(UnknownName, match=r"unknown column of table.csv 'hospitals'; did you mean hospital\?"):
         load_table(written(), "ill", "hospitals")
 
 
-def test_label_and_site_are_two_columns(written):
+def test_label_and_site_must_be_different_columns(written):
     with pytest.raises(InvalidValue, match=r"site = 'ill' .* another column than the label"):
         load_table(written(), "ill", "ill")
 
@@ -416,7 +416,7 @@ def test_a_seed_is_a_whole_number(written, seed):
     ids=["empty", "blank", "head", "twice", "long row", "long rows", "quote", "zero", "noise"],
 )
 @pytest.mark.filterwarnings("ignore")  # it must not take someone who looks at warnings
-def test_a_file_that_is_not_right_is_named(written, content, message):
+def test_an_invalid_file_is_reported(written, content, message):
     with pytest.raises(FedcsoError, match=message) as caught:
         load_table(written(content), "y", "site")
     assert "table.csv" in str(caught.value)
@@ -424,12 +424,12 @@ def test_a_file_that_is_not_right_is_named(written, content, message):
 
 @pytest.mark.parametrize("ending", [".parquet", ".npz", ".csv.gz"])
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"PAR1 no table PAR1"])
-def test_a_file_that_is_not_what_its_name_says_is_named(written, ending, content):
+def test_a_file_of_another_format_is_reported(written, ending, content):
     with pytest.raises(FedcsoError, match=rf"table\{ending} (can't be read|is empty|is not text)"):
         load_table(written(content, f"table{ending}"), "y", "site")
 
 
-def test_a_cut_archive_is_named(written):
+def test_a_truncated_archive_is_reported(written):
     file = written(name="table.csv.gz")
     file.write_bytes(file.read_bytes()[:-30])
     with pytest.raises(FedcsoError, match="can't be read"):
@@ -450,13 +450,13 @@ def test_a_cut_archive_is_named(written):
         ({"X": np.zeros((4, 1)), "X0": np.zeros(4)}, "X0? gives columns of the same name"),
     ],
 )
-def test_arrays_that_are_no_columns_are_named(tmp_path, arrays, message):
+def test_arrays_that_can_not_be_columns_are_refused(tmp_path, arrays, message):
     np.savez(tmp_path / "t.npz", y=np.arange(4) % 2, site=np.arange(4) // 2, **arrays)
     with pytest.raises(FedcsoError, match=message):
         load_table(tmp_path / "t.npz", "y", "site")
 
 
-def test_an_array_alone_is_not_a_table(tmp_path):
+def test_a_single_array_is_not_a_table(tmp_path):
     with (tmp_path / "t.npz").open("wb") as file:
         np.save(file, np.zeros(3))
     with pytest.raises(FedcsoError, match=r"t\.npz can't be read"):
@@ -470,7 +470,7 @@ def test_without_pyarrow_the_user_is_told_what_to_install(written, monkeypatch):
         load_table(file, "ill", "hospital")
 
 
-def test_a_column_of_one_site_is_left_out_and_one_that_a_site_lacks_is_missing_there(written, tmp_path):
+def test_a_column_of_a_single_site_is_left_out_and_one_that_a_site_lacks_is_missing_there(written, tmp_path):
     (tmp_path / "sites").mkdir()
     for name in "abc":
         columns = {"site": None, "lab": None if name == "b" else [1.0, 4.0, 2.0, 8.0, 5.0, 7.0]}
@@ -485,7 +485,7 @@ def test_a_column_of_one_site_is_left_out_and_one_that_a_site_lacks_is_missing_t
     } <= set(table.notes)
 
 
-def test_two_files_of_a_name_are_refused(written, tmp_path):
+def test_two_files_of_the_same_name_are_refused(written, tmp_path):
     (tmp_path / "sites").mkdir()
     written(small(), "sites/a.csv")
     written(small(), "sites/a.csv.gz")
@@ -500,13 +500,13 @@ def test_one_file_needs_a_site_column(written, tmp_path):
 
 
 @pytest.mark.parametrize("path", ["nowhere.csv", "", "nothing*.csv", []])
-def test_files_that_are_not_there_are_told(tmp_path, monkeypatch, path):
+def test_missing_files_are_reported(tmp_path, monkeypatch, path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidValue, match=r"data = .* must end in \.csv, .*\.parquet, \.npz, \.xlsx"):
         load_table(path, "y", "site")
 
 
-def test_a_file_of_a_list_that_is_not_there_is_named(written, tmp_path):
+def test_a_missing_file_in_a_list_is_reported(written, tmp_path):
     with pytest.raises(FedcsoError, match=r"there is no file .*nowhere\.csv"):
         load_table([written(), tmp_path / "nowhere.csv"], "ill")
 
@@ -516,7 +516,7 @@ def test_an_unknown_kind_of_file_is_refused(written):
         load_table(written("", "table.xls"), "y", "site")
 
 
-def test_a_name_with_the_signs_of_patterns_is_a_name(written):
+def test_a_file_name_may_contain_characters_of_patterns(written):
     assert load_table(written(name="table[1].csv"), "ill", "hospital").columns == COLUMNS
 
 
@@ -533,7 +533,7 @@ def test_a_german_table_gives_the_same_as_an_english_one(written, tmp_path):
     assert german.notes == ["german.csv: read as Windows-1252 (Latin-1), because it is not UTF-8"]
 
 
-def test_dates_become_numbers_in_every_kind_of_file(written, tmp_path):
+def test_dates_become_numbers_in_every_format(written, tmp_path):
     days = pd.to_datetime("2019-06-01") + pd.to_timedelta(np.arange(ROWS) * 11, "D")
     frame = FRAME.assign(admitted=days.where(np.arange(ROWS) % 9 != 0))
     (tmp_path / "american").mkdir()
@@ -558,7 +558,7 @@ def test_dates_become_numbers_in_every_kind_of_file(written, tmp_path):
     assert list(read.values()) == march  # month first, as in training, though the row alone does not tell
 
 
-def test_yes_and_no_are_one_column_at_all_sites(written, tmp_path):
+def test_booleans_are_one_column_at_all_sites(written, tmp_path):
     (tmp_path / "sites").mkdir()
     smokes = RNG.random(ROWS) < 0.4
     words = {"east": ("no", "yes"), "north": (0, 1), "south": (False, True), "west": ("N", "Y")}
@@ -596,7 +596,7 @@ def test_an_identifier_that_the_user_names_is_kept(written):
     assert kept.notes == []
 
 
-def test_a_column_that_gives_the_label_away_and_copies_are_told(written):
+def test_leaking_columns_and_copies_are_reported(written):
     telling = load_table(written(FRAME.assign(outcome=np.where(FRAME.ill == 1, "died", "lives"))), "ill", "hospital")
     assert [note.split(":")[0] for note in telling.notes] == ["outcome"]
     assert "--drop outcome" in telling.notes[0]
@@ -608,6 +608,6 @@ def test_a_column_that_gives_the_label_away_and_copies_are_told(written):
     assert any(note.startswith("20 rows are copies of rows at another site (east, west)") for note in notes)
 
 
-def test_columns_may_be_called_as_arguments_of_pandas_are(written):
+def test_column_names_may_equal_argument_names_of_pandas(written):
     table = load_table(written(FRAME.rename(columns={"age": "self", "dose": "columns"})), "ill", "hospital")
     assert table.columns[:3] == ["self", "self is missing", "columns"]
