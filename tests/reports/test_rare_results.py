@@ -89,6 +89,12 @@ def test_a_client_has_a_line_with_the_mean_over_seeds_of_each_method():
     }
 
 
+def test_a_client_with_one_positive_where_all_seeds_agree_has_no_interval():
+    """Regression: 1.0000 ± 0.0000 looked like certainty."""
+    (line,) = summary_of([measured("east", average_precision=1.0) | {"seed": seed} for seed in range(3)])
+    assert str(line["average_precision of A"]) == "1.0000"
+
+
 def test_a_metric_defined_for_some_seeds_only_is_the_mean_over_those():
     values = ["undefined", 0.4, ""]
     (line,) = summary_of([measured("east", accuracy=v) | {"seed": s} for s, v in enumerate(values)], CLASSIFIED)

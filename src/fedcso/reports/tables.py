@@ -101,8 +101,13 @@ def client_summary(record: Record) -> list[dict[str, Any]]:
         for name, values in line.items():
             if isinstance(values, list):
                 numbers = [float(value) for value in values if value not in ("", "undefined")]
-                line[name] = Estimate(*mean_and_interval(numbers)) if numbers else "undefined"
+                line[name] = _over_seeds(numbers) if numbers else "undefined"
     return [line for line in table.values() if len(line) > 1]
+
+
+def _over_seeds(values: Sequence[float]) -> "Estimate":
+    """Return the mean; without an interval if all seeds agree, as they do at a client with a single positive."""
+    return Estimate(values[0], math.nan) if len(set(values)) == 1 else Estimate(*mean_and_interval(values))
 
 
 def _defined(value: Any) -> float | str:
