@@ -30,8 +30,6 @@ def main(arguments: list[str]) -> int:
     settings = read_options("flower", str(__doc__), rest, _add_options, USAGE, methods=["FCSG-M"])
     config, federation = run_config(settings), Federation.from_flat(settings)
     config.require_available()
-    if federation.dp_noise and config.plan.weights is None:  # noise needs equal weights
-        config = replace(config, plan=replace(config.plan, weights="uniform"))
     federation.check(config.plan)
     for algorithm, _ in config.built().values():
         require_compatible(algorithm, ESTIMATORS[config.estimator], config.plan)
