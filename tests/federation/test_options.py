@@ -4,7 +4,7 @@ import pytest
 
 from fedcso.core.errors import InvalidValue
 from fedcso.core.plan import Plan
-from fedcso.federation.options import Federation
+from fedcso.federation.options import Federation, run_config
 
 
 def test_sites_are_a_number_or_names():
@@ -49,3 +49,11 @@ def test_noise_wants_sites_that_count_alike_and_leaves_outliers_to_clipping():
 def test_sites_samples_are_not_looked_at():
     with pytest.raises(InvalidValue, match="diagnose_every"):
         Federation().check(Plan(diagnose_every=5))
+
+
+def test_with_noise_sites_with_tables_of_their_own_count_alike():
+    """Without noise they count by their rows; the privacy of noise is computed for equal weights."""
+    settings = {"problem": "auprc", "clip_update": 1.0}
+    assert run_config(settings).plan.weights is None
+    assert run_config(settings | {"dp_noise": 1.0}).plan.weights == "uniform"
+    assert run_config(settings | {"dp_noise": 1.0, "weights": "size"}).plan.weights == "size"

@@ -51,6 +51,11 @@ def test_a_run_over_sites_is_the_simulation_and_so_are_its_bytes(
     assert {row["outcome"] for row in sites.rows} == {"answered"}
 
 
+def test_sites_know_the_length_of_the_run_and_the_weight_decay(tmp_path, monkeypatch):
+    sites = federation_of(tmp_path, learning_rate="cosine(0.1)", weight_decay=0.2)
+    assert_same_run(of_shared(sites.play(monkeypatch)), of_shared(sites.simulated()))
+
+
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("algorithm", ["FCSG-M", "Acc-FCSG-M"])
 def test_an_interrupted_run_goes_on_with_what_sites_remember(codec, algorithm, tmp_path, monkeypatch):

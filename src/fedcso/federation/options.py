@@ -69,7 +69,7 @@ class Federation:
     def check(self, plan: Plan) -> None:
         """Raise if sites can't run the plan, or if the plan invalidates the reported privacy."""
         require("diagnose_every", plan.diagnose_every, lambda k: k == 0, "0 over real sites: it looks at their samples")
-        if self.dp_noise and plan.weights != "uniform":
+        if self.dp_noise and plan.weights == "size":
             raise InvalidValue("weights", plan.weights, "uniform with dp_noise, which needs equal weights")
 
     @property
@@ -101,7 +101,12 @@ def read_wishes(values: Flat) -> Wishes:
 
 
 def run_config(values: Flat, root: Path = HERE) -> RunConfig:
-    """Read the run's part of a flat configuration; no hyper-parameter takes the value of a federation's option."""
+    """Read the run's part of a flat configuration; no hyper-parameter takes the value of a federation's option.
+
+    With noise all sites count alike unless told otherwise, which `Federation.check` refuses.
+    """
+    if values.get("dp_noise") and values.get("weights") is None:
+        values = values | {"weights": "uniform"}
     return RunConfig.from_flat({name: value for name, value in values.items() if name not in OPTIONS}, root)
 
 

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import yaml
+from torch import nn
 
 from fedcso.cli import main as cli
+from fedcso.core.initial_weights import InitialWeights
 from tests.command_line import BAD_INPUT, FINE, call
 
 pytest.importorskip("flwr", reason="needs Flower: pip install 'fedcso[flower]'")
@@ -23,6 +26,8 @@ from fedcso.federation.deploy.deployment import Deployment, supernode_command
 from fedcso.federation.deploy.processes import Processes
 from fedcso.fitting.objectives import OBJECTIVES
 from fedcso.runs.config import RunConfig
+from fedcso.runs.folder import RunFolder
+from fedcso.runs.initial_model import FILE
 from tests.fitting.test_chosen import fit_folder, tried
 
 QUADRATIC = ["--problem", "nested_quadratic", "--algorithm", "FCSG-M", "--rounds", 2]
@@ -56,6 +61,20 @@ def test_a_network_of_ones_own_goes_into_the_app_and_is_found_there(tmp_path):
     read = RunConfig.from_flat(config, root=app)
     assert [source.path for source in read.sources()] == [app / "own_net.py"]
     assert read.task().problem.scores.network.module.in_features == 30
+
+
+def test_initial_weights_stay_with_the_coordinator(tmp_path):
+    weights = InitialWeights.of(nn.Sequential(nn.Flatten(), nn.Linear(30, 1)))
+    (tmp_path / "net.safetensors").write_bytes(weights.to_bytes())
+    options = ["--problem", "auprc", "--data", "breast_cancer", "--net", "linear", "--sites", 3]
+    assert call("flower", "init", tmp_path / "own", *options, "--init", tmp_path / "net.safetensors").code == FINE
+    (tmp_path / "net.safetensors").unlink()
+    app = tmp_path / "own/app/federated"
+    config = RunConfig.from_flat(yaml.safe_load((app / "config.yaml").read_text()), root=app)
+    assert torch.equal(config.task().start.leaves["1.weight"], weights.leaves["1.weight"])
+    folder = RunFolder.create(tmp_path / "runs", "flower", {}, {}, files={FILE: (app / FILE).read_bytes()})
+    (app / FILE).unlink()  # Flower does not carry it to where the coordinator's app runs
+    assert torch.equal(config.starting_in(folder).task().start.leaves["1.weight"], weights.leaves["1.weight"])
 
 
 def test_a_problem_of_ones_own_goes_into_the_app(tmp_path):

@@ -39,8 +39,6 @@ def main(arguments: list[str]) -> int:
     settings = _read(rest) if chosen is None else _read_after(chosen, rest)
     config, federation = run_config(settings), Federation.from_flat(settings)
     config.require_available()
-    if federation.dp_noise and config.plan.weights is None:  # noise needs equal weights
-        config = replace(config, plan=replace(config.plan, weights="uniform"))
     federation.check(config.plan)
     for algorithm, _ in config.built().values():
         require_compatible(algorithm, ESTIMATORS[config.estimator], config.plan)
