@@ -16,8 +16,8 @@ FEDERATIONS := .pytest_cache/two-federations.txt
 
 test: lint
 	@mkdir -p $(dir $(FEDERATIONS))
-	@$(MAKE) two-federations >$(FEDERATIONS) 2>&1 & federations=$$!; \
-	$(MAKE) types tests; others=$$?; \
+	@$(MAKE) --no-print-directory two-federations >$(FEDERATIONS) 2>&1 & federations=$$!; \
+	$(MAKE) --no-print-directory types tests; others=$$?; \
 	wait $$federations; federations=$$?; \
 	cat $(FEDERATIONS); exit $$((others | federations))
 
