@@ -198,7 +198,7 @@ def _against_share(outcomes: Sequence[Row], column: str, label: str) -> Figure:
 def _draw(axes: Axes, place: int, shares: Sequence[float], values: Sequence[Sequence[float]]) -> None:
     """Draw means and intervals of a method; methods are a little apart, so that their bars are seen."""
     method = list(METHODS)[place]
-    apart = (shares[-1] / shares[0]) ** (0.025 * (place - (len(METHODS) - 1) / 2)) if len(shares) > 1 else 1.0
+    apart = (shares[-1] / shares[0]) ** (0.012 * (place - (len(METHODS) - 1) / 2)) if len(shares) > 1 else 1.0
     means, widths = zip(*(mean_and_interval(some) for some in values), strict=True)
     drawn = look(place).in_figure() | {"linestyle": "-" if method in OURS else (0, (4, 2))}
     places = [100 * share * apart for share in shares]

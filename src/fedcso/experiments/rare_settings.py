@@ -73,13 +73,13 @@ def settings(quick: bool) -> RareSettings:
         }
         return RareSettings(sources=sources)
     rates = [0.3, 1.0, 3.0]
-    table: dict[str, Any] = {"clients": 8, "rounds": 60, "rates": rates, "evaluations": 15}
+    table: dict[str, Any] = {"clients": 8, "rounds": 60, "rates": rates, "seeds": list(range(10)), "evaluations": 15}
     pictures: dict[str, Any] = {"clients": 4, "seeds": [0, 1, 2], "tuned_once": True}
     moving: dict[str, Any] = {"mirrored": True, "moved": 2}
     return RareSettings(
         sources={
-            "flchain": Source(shares=[0.005, 0.01, 0.015], seeds=list(range(10)), **table),
-            "diamonds": Source(shares=[0.005, 0.01, 0.02, 0.05, 0.17], seeds=[0, 1, 2], **table),
+            "flchain": Source(shares=[0.005, 0.01, 0.015], **table),
+            "diamonds": Source(shares=[0.005, 0.01, 0.02, 0.05, 0.17], **table),
             "mnist": Source(shares=[0.02, 0.005, 0.01, 0.05, 0.17], rounds=10, rates=rates, evaluations=5, **pictures),
             "cifar10": Source(
                 shares=[0.02, 0.01, 0.17], rounds=60, rates=[0.3, 1.0], evaluations=6, **moving, **pictures
