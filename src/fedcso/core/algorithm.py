@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import fields, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
@@ -105,9 +106,14 @@ class OfUnknownLength(Protocol):
 
 def bind_schedules(algorithm: Algorithm, total_steps: int) -> Algorithm:
     """Return the method with schedules that know the length T of the run."""
-    values = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}  # type: ignore[arg-type]
-    bound = {name: value.over(total_steps) for name, value in values.items() if isinstance(value, OfUnknownLength)}
-    return replace(algorithm, **bound) if bound else algorithm  # type: ignore[type-var]
+    bound = {
+        name: value.over(total_steps) for name, value in vars(algorithm).items() if isinstance(value, OfUnknownLength)
+    }
+    if not bound:
+        return algorithm
+    result = copy(algorithm)
+    vars(result).update(bound)
+    return result
 
 
 def at(schedule: Schedule, t: int) -> float | torch.Tensor:
