@@ -19,8 +19,6 @@ from fedcso.cli.options import read_options
 from fedcso.core.errors import FedcsoError
 from fedcso.core.task import Task
 from fedcso.engines import ranks
-from fedcso.reports import outputs
-from fedcso.reports.terminal import conclude
 from fedcso.runs import launch
 from fedcso.runs.config import RunConfig
 from fedcso.runs.execute import execute_study, same_data
@@ -83,6 +81,8 @@ def _digests(config: RunConfig, task: Task) -> dict[str, str]:
 
 
 def _carry_out(folder: RunFolder, config: RunConfig, task: Task) -> int:
+    from fedcso.reports import outputs, terminal  # imported here because drawing loads slowly, and other ranks don't
+
     launch.require_ranks(config.engine)
     study = config.study(config.units(task), folder.path)
 
@@ -92,4 +92,4 @@ def _carry_out(folder: RunFolder, config: RunConfig, task: Task) -> int:
     ranks.send_command(json.dumps([config.flat(), _digests(config, task)]))
     found = execute_study(folder, study, config.track, on_checkpoint)
     table = outputs.write_all(folder, found, config.seeds, task)
-    return conclude(folder, table, found)
+    return terminal.conclude(folder, table, found)
