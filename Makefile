@@ -11,7 +11,7 @@ BIN    := $(VENV)/bin
 run: $(VENV)/.installed
 	$(BIN)/fedcso run invariant_logistic
 
-# Federations of real processes wait most of the time, so they run beside the rest; their output comes at the end.
+# Federations of real processes often wait, so they run beside the rest; their output comes at the end.
 FEDERATIONS := .pytest_cache/two-federations.txt
 
 test: lint
@@ -67,11 +67,11 @@ $(VENV)/bin/python:
 	$(PIP_INSTALL) --upgrade pip
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
-	@echo 'installing into $(VENV) (takes a minute or two the first time)'
+	@echo 'installing into $(VENV) (takes about a minute the first time)'
 	$(PIP_INSTALL) --editable .
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
-	@echo 'installing into $(VENV), with the tools for testing (takes a few minutes the first time)'
+	@echo 'installing into $(VENV), with the tools for testing (takes a minute or two the first time)'
 	$(PIP_INSTALL) --editable '.[dev]'
 	touch $@ $(VENV)/.installed

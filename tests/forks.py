@@ -11,6 +11,8 @@ SERVER.set_forkserver_preload(
         "fedcso.cli.commands.run",
         "fedcso.cli.main",
         "fedcso.engines.distributed",
+        "fedcso.reports.outputs",
+        "fedcso.reports.terminal",
         "pytest",
         "sklearn.metrics",
         "tests.command_line",

@@ -22,8 +22,6 @@ from fedcso.core.errors import FedcsoError
 from fedcso.core.initial_weights import InitialWeights
 from fedcso.core.task import Task
 from fedcso.engines import ranks
-from fedcso.reports import outputs
-from fedcso.reports.terminal import conclude
 from fedcso.runs import launch
 from fedcso.runs.config import RunConfig
 from fedcso.runs.execute import describe_data, execute_study, needed_files, same_data
@@ -97,6 +95,8 @@ def _call_followers(config: RunConfig, task: Task) -> None:
 
 
 def _carry_out(folder: RunFolder, config: RunConfig, task: Task) -> int:
+    from fedcso.reports import outputs, terminal  # imported here because drawing loads slowly, and other ranks don't
+
     launch.require_ranks(config.engine)
     study = config.study(config.units(task), folder.path)
 
@@ -106,4 +106,4 @@ def _carry_out(folder: RunFolder, config: RunConfig, task: Task) -> int:
     _call_followers(config, task)
     found = execute_study(folder, study, config.track, on_checkpoint)
     table = outputs.write_all(folder, found, config.seeds, task)
-    return conclude(folder, table, found)
+    return terminal.conclude(folder, table, found)
