@@ -144,8 +144,8 @@ def describe(config: RareSettings) -> FixedSections:
         + f". Momentum {config.momentum:g}, proximity {config.proximity:g}. "
         + "Every rate is run in full, and validation data choose, for every share and seed; "
         + "; ".join(
-            f"for {name} with {_percent(one.shares[0])} positives and seed {one.seeds[0]}, and the best rates are used "
-            "for all other shares and seeds"
+            f"for {name} only with {_percent(one.shares[0])} positives and seed {one.seeds[0]}, and the best rates are "
+            "used for all other shares and seeds"
             for name, one in config.sources.items()
             if one.tuned_once
         )

@@ -7,7 +7,7 @@ examples:
   fedcso reproduce figure2 --quick      few-shot learning on embedded characters, four minutes
   fedcso reproduce figure2              the same on Omniglot, an hour (fedcso resume continues it)
   fedcso reproduce communication        accuracy against bytes, for several ways of sending u
-  fedcso reproduce rare --quick         average precision against the share of positives, two minutes
+  fedcso reproduce rare --quick         average precision against the share of positives, a minute
   fedcso reproduce table2 --data mnist  a part of Table 2: one of its data sets
 """
 
