@@ -7,7 +7,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fedcso.experiments import EXPERIMENTS, bias, communication, few_shot, figure1, rare_positives, rare_report, table1
+from fedcso.experiments import (
+    EXPERIMENTS,
+    bias,
+    communication,
+    few_shot,
+    figure1,
+    rare_positives,
+    rare_report,
+    table1,
+    tables,
+)
 from fedcso.experiments.reproduction import FixedSections
 
 PAGES = Path(__file__).parents[2] / "docs/reproduction"
@@ -21,6 +31,7 @@ DESCRIBE: dict[str, Callable[..., FixedSections]] = {
     "rare": rare_report.describe,
     "table1": table1.describe,
     "table2": lambda config: rare_positives.describe(config, 3),
+    "tables": tables.describe,
 }
 """By experiment; the numbers are those of the trials of each method."""
 

@@ -145,7 +145,7 @@ def execute(folder: RunFolder, config: TablesSettings) -> None:
         _draw(config, fits),
         "Test average precision on three splits of each table: dots are splits, lines their means.",
     )
-    conclude(folder, _describe(config), [picture], rows, _check(config, fits), runner.seconds)
+    conclude(folder, describe(config), [picture], rows, _check(config, fits), runner.seconds)
 
 
 def _fit(runner: Runner, config: TablesSettings, name: str, split: int) -> Fit:
@@ -252,7 +252,8 @@ def _draw(config: TablesSettings, fits: Sequence[Fit]) -> Figure:
     return figure
 
 
-def _describe(config: TablesSettings) -> FixedSections:
+def describe(config: TablesSettings) -> FixedSections:
+    """Return the fixed sections of the page."""
     return FixedSections(
         title="fit on real tables",
         paper="Not in the paper: its experiments on rare positives use MNIST and CIFAR-10.",
