@@ -83,3 +83,44 @@ def test_a_site_needs_an_example_and_no_positive():
 def test_a_weight_that_is_none_is_refused(weight):
     with pytest.raises(InvalidValue, match="positive_weight = "):
         CrossEntropy(Scores(linear), weight)
+
+
+BALANCED = CrossEntropy(Scores(linear), balanced=True)
+
+
+def test_half_of_a_balanced_batch_is_positive_and_all_examples_can_be_drawn():
+    drawn = BALANCED.sample_outer(DATA, stream(0, 0, 0), (50, 6))
+    assert (drawn.labels.sum(-1) == 3).all()
+    rows = {tuple(row) for row in drawn.inputs.reshape(-1, DATA.inputs.shape[-1]).tolist()}
+    assert rows == {tuple(row) for row in DATA.inputs.tolist()}
+
+
+def test_balanced_batches_have_the_gradient_of_weighted_classes_with_less_noise():
+    rate = float(DATA.labels.double().mean())
+    weighted = CrossEntropy(Scores(linear), (1 - rate) / rate)
+
+    def gradients(problem, scale):
+        drawn = problem.sample_outer(DATA, stream(0, 0, 0), (4000, 4))
+        found = [
+            as_vector(Oracle(problem, plain).value_and_grad(as_model(X), Batch(type(DATA)(inputs, labels), ()))[1])
+            for inputs, labels in zip(*drawn, strict=True)
+        ]
+        return scale * torch.stack(found)
+
+    # Weighted: E = (1 − π)(E⁺ + E⁻), balanced: (E⁺ + E⁻)/2.
+    ours, theirs = gradients(BALANCED, 2 * (1 - rate)), gradients(weighted, 1.0)
+    error = 4 * (theirs.var(0) / len(theirs)).sqrt()
+    assert ((ours.mean(0) - theirs.mean(0)).abs() < error + 4 * (ours.var(0) / len(ours)).sqrt()).all()
+    assert ours.var(0).sum() < 0.8 * theirs.var(0).sum()
+
+
+@pytest.mark.parametrize("positives", [0, 20])
+def test_a_client_with_one_kind_of_examples_draws_these(positives):
+    one_kind = labelled(20, positives)
+    drawn = BALANCED.sample_outer(one_kind, stream(0, 0, 0), (5,))
+    assert drawn.labels.unique().tolist() == [int(positives > 0)]
+
+
+def test_weights_and_balanced_batches_are_not_combined():
+    with pytest.raises(InvalidValue, match="balanced = True must be false with weighted"):
+        cross_entropy(weighted=True, balanced=True)

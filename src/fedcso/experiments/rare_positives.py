@@ -39,6 +39,7 @@ class Method(NamedTuple):
 METHODS = {
     "FedAvg": Method("FedAvg", "cross_entropy"),
     "FedAvg, weighted": Method("FedAvg", "cross_entropy", options=(("weighted", True),)),
+    "FedAvg, balanced": Method("FedAvg", "cross_entropy", options=(("balanced", True),)),
     "CODA+": Method("CODA+", "auroc", ("proximity",)),
     "FCSG": Method("FCSG", "auprc"),
     "FCSG-M": Method("FCSG-M", "auprc", ("momentum",)),
@@ -187,7 +188,8 @@ def describe(config: Table2Settings, trials_each: int) -> FixedSections:
         f"authors' related work; {config.outer_batch} positives and {config.inner_batch} other examples per client and "
         f"step (as many examples for the other methods), q = {config.local_steps}; {_surrogates(config)}; each "
         "positive counts among its own inner samples; learning rates decay along half a cosine (CODA+: in stages). "
-        f"FedAvg is also run with both classes weighted equally. Every run has {_steps(config, config.rounds)}.",
+        "FedAvg is also run with both classes weighted equally, and with batches of which half are positive. Every run "
+        f"has {_steps(config, config.rounds)}.",
         data=f"{', '.join(config.data)}; a tenth of the training data, with all its positives, is for validation."
         + _versions(config),
         hyper_parameters=f"Learning rates {config.rates}; clipping {config.clip}, momentum {config.momentum}, "

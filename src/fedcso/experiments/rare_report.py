@@ -122,8 +122,9 @@ def describe(config: RareSettings) -> FixedSections:
         paper="Not in the paper, which compares the methods at one share: 17 % positives in training, about half in "
         "the test data (Table 2).",
         implemented="Training positives are removed at random until the rest have the wanted share. The FCSG methods "
-        f"minimise the AUPRC surrogate on raw scores with margin 1 (b = {b}, m = {m}), FedAvg the cross-entropy, plain "
-        f"or with both classes weighted equally, CODA+ its surrogate of AUROC ({b + m} examples per step), all with "
+        f"minimise the AUPRC surrogate on raw scores with margin 1 (b = {b}, m = {m}), FedAvg the cross-entropy: "
+        "plain, with both classes weighted equally, or with balanced batches, half of which are positives; CODA+ "
+        f"minimises its surrogate of AUROC ({b + m} examples per step), all with "
         f"q = {q} and gradients clipped to norm {config.clip:g}; learning rates decay along half a cosine (CODA+: in "
         f"stages). {lengths}. The model reported is the iterate with the best average precision on validation data at "
         "the training share. Test data are used once, for that model: as they are, and “thinned”, with every positive "

@@ -105,7 +105,7 @@ def _auroc(scores: Scores, share: float, options: dict[str, bool]) -> tuple[Prob
 
 def _cross_entropy(scores: Scores, share: float, options: dict[str, bool]) -> tuple[Problem, Judge]:
     weight = (1 - share) / share if options.get("weighted") else 1.0
-    return CrossEntropy(scores, weight), ranking_judge(scores)
+    return CrossEntropy(scores, weight, bool(options.get("balanced"))), ranking_judge(scores)
 
 
 OBJECTIVES: dict[str, Callable[[Scores, float, dict[str, bool]], tuple[Problem, Judge]]] = {

@@ -67,6 +67,10 @@ def _weighted_cross_entropy(scores: Scores, sites: Sites) -> tuple[Problem, Judg
     return CrossEntropy(scores, (1 - rate) / rate), ranking_judge(scores)
 
 
+def _balanced_cross_entropy(scores: Scores, sites: Sites) -> tuple[Problem, Judge]:
+    return CrossEntropy(scores, balanced=True), ranking_judge(scores)
+
+
 def _area_under_roc(scores: Scores, sites: Sites) -> tuple[Problem, Judge]:
     problem = AUROC(scores, share_of_positives(sites))
     return problem, auroc_judge(problem)
@@ -102,6 +106,14 @@ OBJECTIVES = {
         _falling,
         {"weighted": True},
     ),
+    "balanced": Objective(
+        "FedAvg on cross-entropy with balanced batches",
+        "cross_entropy",
+        _balanced_cross_entropy,
+        "FedAvg",
+        _falling,
+        {"balanced": True},
+    ),
     "auprc_after_weighted": Objective(
         "FedAvg on cross-entropy with weighted classes, then FCSG-M on average precision",
         "auprc",
@@ -115,5 +127,5 @@ OBJECTIVES = {
 }
 """All objectives, in the order in which they are tried."""
 
-ORDINARY = ("cross_entropy", "weighted")
-"""Ordinary federated learning; the better of these is always run to the end, for comparison."""
+ORDINARY = ("cross_entropy", "weighted", "balanced")
+"""Ordinary federated learning; the best of these is always run to the end, for comparison."""

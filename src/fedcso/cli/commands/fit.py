@@ -1,7 +1,7 @@
 """Find the best model for rare positives in tables at several sites, and write what people need to decide with it.
 
 Tries several objectives, networks and settings on validation data: average precision with FCSG-M, from scratch and
-after cross-entropy; cross-entropy with FedAvg, plain and with weighted classes; AUROC with CODA+. Then it looks at the
+after cross-entropy; cross-entropy with FedAvg, plain, weighted and balanced; AUROC with CODA+. Then it looks at the
 test data once, and shows the chosen model beside ordinary federated learning, pooled data, single sites and
 gradient-boosted trees, with intervals. It writes calibrated probabilities, thresholds, a page for people who decide,
 and a model that runs without fedcso.
