@@ -17,7 +17,7 @@ FEDERATIONS := .pytest_cache/two-federations.txt
 test: lint
 	@mkdir -p $(dir $(FEDERATIONS))
 	@$(MAKE) --no-print-directory two-federations >$(FEDERATIONS) 2>&1 & federations=$$!; \
-	$(MAKE) --no-print-directory types tests; others=$$?; \
+	$(MAKE) --no-print-directory --jobs 2 types tests; others=$$?; \
 	wait $$federations; federations=$$?; \
 	cat $(FEDERATIONS); exit $$((others | federations))
 
@@ -28,8 +28,9 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
+# Many tests wait for processes of their own, so three workers keep two cores busy.
 tests: $(VENV)/.installed-dev
-	$(BIN)/pytest -n 2 --dist worksteal --ignore tests/federation/real
+	$(BIN)/pytest -n 3 --dist worksteal --ignore tests/federation/real
 
 two-federations: $(VENV)/.installed-dev
 	$(BIN)/pytest -p no:cacheprovider tests/federation/real
