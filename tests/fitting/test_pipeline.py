@@ -1,3 +1,4 @@
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -146,3 +147,15 @@ def test_one_site_only_is_fitted_with_a_note(quick, tmp_path):
     result, said = fit(table(300).assign(hospital="north"), tmp_path)
     assert any("all rows are at one site" in line for line in said)
     assert not any(one.name.endswith("alone") for one in result.decision.contenders)
+
+
+def test_pictures_are_fitted_too(quick, tmp_path):
+    rng = np.random.default_rng(0)
+    ill = (rng.random(150) < 0.3).astype(int)
+    images = rng.integers(0, 120, (150, 1, 16, 16)).astype(np.uint8)
+    images[ill == 1, :, 4:10, 4:10] += 100
+    np.savez(tmp_path / "scans.npz", images=images, ill=ill, hospital=rng.choice(SITES, 150))
+    result, _ = fit(tmp_path / "scans.npz", tmp_path, net="auto")
+    assert not result.decision.importance
+    assert not any("trees" in one.name for one in result.decision.contenders)
+    assert (result.folder / "model/model.onnx").is_file()
