@@ -7,16 +7,11 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from fedcso.cli.commands import COMMANDS, load_command
-from fedcso.cli.parser import UsageError
 from fedcso.core.errors import FedcsoError
 from fedcso.core.notice import NOTICE
 from fedcso.core.version import __version__
-from fedcso.engines import ranks
-from fedcso.runs.callbacks import Interrupted
 
-FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
-EXIT_CODES: dict[type[Exception], int] = {Interrupted: INTERRUPTED, ranks.RankLost: FAILED}
-"""Exit codes of errors that are not the user's mistake."""
+FAILED, INTERRUPTED = 1, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,9 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _run_command(load_command(arguments[0]), arguments)
         sys.stdout.flush()
         return code
-    except (FedcsoError, UsageError) as error:
+    except FedcsoError as error:
         print(f"fedcso: {error}", file=sys.stderr)
-        return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), BAD_INPUT)
+        return error.exit_code
     except KeyboardInterrupt:
         print("fedcso: interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -50,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run_command(command: ModuleType, arguments: list[str]) -> int:
     """Run a command; under torchrun the first rank runs it, and the others follow the first."""
+    from fedcso.engines import ranks  # imported here because it loads torch, which the overview does not need
+
     if ranks.size() > 1 and not hasattr(command, "follow"):
         raise FedcsoError(f"fedcso {arguments[0]} runs in one process; start it without torchrun")
     if ranks.follows():
@@ -79,7 +76,7 @@ def overview() -> str:
         "fedcso: minimise (1/N) Σ_n E_ξ f( E_{η|ξ} g(x, ξ, η) ) over data that stays at its clients.",
         "",
         "commands (each has --help with examples):",
-        *(f"  {name:10} {load_command(name).HELP}" for name in COMMANDS),
+        *(f"  {name:10} {words}" for name, words in COMMANDS.items()),
         "",
         "to start:  fedcso run invariant_logistic",
     ]

@@ -10,11 +10,13 @@ from typing import Any, NoReturn
 import jsonargparse
 from jsonargparse import set_parsing_settings
 
+from fedcso.core.errors import FedcsoError
+
 # The help of an option is the docstring below the field of its class.
 set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
 
-class UsageError(Exception):
+class UsageError(FedcsoError):
     """A command line that can't be understood; the message says why."""
 
 

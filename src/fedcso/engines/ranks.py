@@ -8,6 +8,7 @@ import atexit
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import ClassVar
 
 import torch
 import torch.distributed as dist
@@ -19,6 +20,8 @@ LEADER = 0
 
 class RankLost(FedcsoError):
     """Another process of the job ended early."""
+
+    exit_code: ClassVar[int] = 1
 
 
 def started() -> bool:

@@ -1,7 +1,7 @@
-"""The commands of `fedcso`, one per file, and the list of their names.
+"""The commands of `fedcso`, one per file, and the table of all of them.
 
-A command has `HELP`, its line in the overview, and `main(arguments)`, which returns the exit code. A command whose run
-folders can be resumed has `resume(folder)`; a command that several processes can share has `follow()`.
+A command has `main(arguments)`, which returns the exit code. A command whose run folders can be resumed has
+`resume(folder)`; a command that several processes can share has `follow()`.
 """
 
 import importlib
@@ -9,25 +9,25 @@ from types import ModuleType
 
 from fedcso.core.errors import UnknownName
 
-COMMANDS = (
-    "fit",
-    "run",
-    "resume",
-    "report",
-    "compare",
-    "decide",
-    "predict",
-    "sweep",
-    "reproduce",
-    "theory",
-    "diagnose",
-    "flower",
-    "check-site",
-    "list",
-    "data",
-    "doctor",
-)
-"""The names of all commands, in the order of the overview. To add a command, add a file and its name here."""
+COMMANDS = {
+    "fit": "find the best model for rare positives in tables at several sites",
+    "run": "run one or several methods on a problem, for several seeds",
+    "resume": "resume a run that was interrupted or killed",
+    "report": "redraw the figures, tables and report of run folders",
+    "compare": "compare runs: means with intervals, paired differences",
+    "decide": "choose thresholds for a ranking model, with calibration and intervals",
+    "predict": "score new rows with an exported model",
+    "sweep": "choose hyper-parameters on validation data, by a grid or a search",
+    "reproduce": "reproduce the paper's figures and tables and check its statements",
+    "theory": "compute what the theorems prescribe for an accuracy",
+    "diagnose": "measure bias and noise: is the inner batch large enough?",
+    "flower": "run over real sites with Flower: init, keys, up, run, down, site",
+    "check-site": "show what would leave a site that joins a federation",
+    "list": "list problems, algorithms, datasets, experiments, engines, estimators, schedules",
+    "data": "download a dataset, or check that it is complete",
+    "doctor": "show versions, threads, device and the datasets found",
+}
+"""All commands with their lines in the overview, in its order. To add a command, add a file and a row here."""
 
 
 def load_command(name: str) -> ModuleType:

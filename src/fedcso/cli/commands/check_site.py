@@ -13,8 +13,6 @@ from fedcso.datasets.tables.columns import CATEGORIES
 from fedcso.datasets.tables.describe import FEWEST, Column, Description, describe_table
 from fedcso.reports.terminal import show
 
-HELP = "show what would leave a site that joins a federation"
-
 
 def main(arguments: list[str]) -> int:
     """Print a summary of what is sent, or the message itself."""

@@ -22,8 +22,6 @@ from fedcso.reports.tables import Estimate, summary
 from fedcso.reports.terminal import show
 from fedcso.runs.folder import RunFolder
 
-HELP = "compare runs: means with intervals, paired differences"
-
 
 def main(arguments: list[str]) -> int:
     """Print the last evaluations and the paired differences."""

@@ -10,8 +10,6 @@ from fedcso.core.errors import UnknownName
 from fedcso.datasets import load_any
 from fedcso.datasets.fetch.places import DataMissing
 
-HELP = "download a dataset, or check that it is complete"
-
 
 def check(name: str) -> str:
     """Load a dataset and return a summary of it."""

@@ -21,8 +21,6 @@ from fedcso.reports.recorded import record_of
 from fedcso.runs.config import RunConfig
 from fedcso.runs.execute import same_data
 
-HELP = "choose thresholds for a ranking model, with calibration and intervals"
-
 
 def main(arguments: list[str]) -> int:
     """Write and print the decisions of a run."""

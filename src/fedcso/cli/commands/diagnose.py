@@ -34,8 +34,6 @@ from fedcso.runs.folder import RunFolder
 from fedcso.runs.specs import make_task, task_maker
 from fedcso.theory.diagnosis import Diagnosis, diagnose
 
-HELP = "measure bias and noise: is the inner batch large enough?"
-
 
 def main(arguments: list[str]) -> int:
     """Print a table and advice for every model."""

@@ -15,8 +15,6 @@ from fedcso.core.errors import FedcsoError
 from fedcso.datasets import TABLES
 from fedcso.runs.folder import environment
 
-HELP = "show versions, threads, device and the datasets found"
-
 EXTRAS = {
     "flower": ["flwr"],
     "parquet": ["pyarrow"],

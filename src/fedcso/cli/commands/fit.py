@@ -20,8 +20,6 @@ from fedcso.fitting.config import FitConfig
 from fedcso.fitting.python import fit, resume_fit
 from fedcso.runs.folder import RunFolder
 
-HELP = "find the best model for rare positives in tables at several sites"
-
 
 def main(arguments: list[str]) -> int:
     """Start a new fit."""

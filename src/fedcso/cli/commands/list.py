@@ -20,8 +20,6 @@ from fedcso.estimators import ESTIMATORS
 from fedcso.experiments import EXPERIMENTS
 from fedcso.problems import PROBLEMS
 
-HELP = "list problems, algorithms, datasets, experiments, engines, estimators, schedules"
-
 
 def _first_line(thing: Any) -> str:
     return (inspect.getdoc(thing) or "").partition("\n")[0]

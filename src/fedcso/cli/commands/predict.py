@@ -16,8 +16,6 @@ from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
 from fedcso.fitting.exported import Model, score_to
 
-HELP = "score new rows with an exported model"
-
 
 def main(arguments: list[str]) -> int:
     """Write or print scored rows."""

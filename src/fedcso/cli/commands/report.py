@@ -12,8 +12,6 @@ from fedcso.reports.recorded import record_of
 from fedcso.reports.terminal import show, show_models
 from fedcso.runs.folder import RunFolder
 
-HELP = "redraw the figures, tables and report of run folders"
-
 
 def main(arguments: list[str]) -> int:
     """Write the report of every folder."""

@@ -19,8 +19,6 @@ from fedcso.experiments import EXPERIMENTS
 from fedcso.experiments.outcomes import outcomes_of
 from fedcso.runs.folder import RunFolder
 
-HELP = "reproduce the paper's figures and tables and check its statements"
-
 
 def main(arguments: list[str]) -> int:
     """Start a new reproduction."""

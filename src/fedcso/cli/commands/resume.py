@@ -13,8 +13,6 @@ from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.engines import ranks
 from fedcso.runs.folder import RunFolder
 
-HELP = "resume a run that was interrupted or killed"
-
 
 def main(arguments: list[str]) -> int:
     """Resume the run with the command that created its folder."""

@@ -27,8 +27,6 @@ from fedcso.runs.config import RunConfig
 from fedcso.runs.execute import describe_data, execute_study, needed_files, same_data
 from fedcso.runs.folder import RunFolder
 
-HELP = "run one or several methods on a problem, for several seeds"
-
 
 def main(arguments: list[str]) -> int:
     """Start a new run."""

@@ -37,8 +37,6 @@ from fedcso.runs.specs import spell
 from fedcso.runs.study import Results, Unit
 from fedcso.runs.tuning import SweepConfig, Tried, try_grid, try_search
 
-HELP = "choose hyper-parameters on validation data, by a grid or a search"
-
 
 def main(arguments: list[str]) -> int:
     """Start a new sweep."""

@@ -26,8 +26,6 @@ from fedcso.runs.specs import make_task, spell, task_maker
 from fedcso.theory.estimate import Estimated, find_constants
 from fedcso.theory.prescribe import SINGLE_MACHINE, THEOREMS, Setting, bound, build_algorithm, prescribe
 
-HELP = "compute what the theorems prescribe for an accuracy"
-
 OPTIONS = {
     "S_f": ("outer_smoothness", "smoothness of f"),
     "L_f": ("outer_slope", "largest slope of f"),

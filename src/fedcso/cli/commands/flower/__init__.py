@@ -26,8 +26,6 @@ from fedcso.core.errors import UnknownName
 from fedcso.federation import require_flower
 from fedcso.runs.folder import RunFolder
 
-HELP = "run over real sites with Flower: init, keys, up, run, down, site"
-
 ACTIONS = ("init", "keys", "up", "run", "down", "site")
 
 
