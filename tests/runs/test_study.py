@@ -268,6 +268,13 @@ def test_runs_of_one_unit_are_told_apart_where_they_go_one_by_one(tmp_path):
     assert {name for name, *_ in display.told} == {"A setting0-seed3", "A setting0-seed8"}
 
 
+def test_runs_go_seed_by_seed_through_all_units(tmp_path):
+    watch = Watch()
+    Study([unit("A", engine="threads"), unit("B", engine="threads")], tmp_path, NEVER).execute(watch, Silent())
+    played = list(dict.fromkeys(name for name, *_ in watch.told))
+    assert [name.replace(" setting0-seed", "") for name in played] == ["A3", "B3", "A8", "B8"]
+
+
 def test_the_tracker_is_told_every_round(tmp_path):
     told = []
 

@@ -155,7 +155,8 @@ class Study:
                 return traces
 
             try:
-                return {unit.name: _by_setting(unit, [play(part) for part in parts(unit)]) for unit in self.units}
+                found = {part.key: play(part) for part in self._in_order()}
+                return {unit.name: _by_setting(unit, [found[part.key] for part in parts(unit)]) for unit in self.units}
             finally:
                 ranks.release_followers()
 
@@ -173,6 +174,11 @@ class Study:
     def collect(self) -> Results:
         """Return what the checkpoints contain, without running anything."""
         return {unit.name: _by_setting(unit, [self._saved(part) for part in parts(unit)]) for unit in self.units}
+
+    def _in_order(self) -> list[Part]:
+        """Return all parts, seed by seed, so that a study that is interrupted has results of every unit."""
+        every = [part for unit in self.units for part in parts(unit)]
+        return sorted(every, key=lambda part: list(part.unit.seeds).index(part.seeds[0]))
 
     def _saved(self, part: Part) -> list[Trace]:
         snapshot = checkpoint.newest(self._place(part))
