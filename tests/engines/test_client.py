@@ -18,7 +18,10 @@ from tests.helpers import assert_close, nested_quadratic
 CASE = nested_quadratic(clients=3)
 
 
-def work_of(plan: Plan, algorithm=FCSG(0.1), codec: Codec = full) -> Work:  # noqa: B008 - frozen
+METHOD = FCSG(0.1)
+
+
+def work_of(plan: Plan, algorithm=METHOD, codec: Codec = full) -> Work:
     return Work(algorithm, CASE.problem, plan, codec=codec)
 
 

@@ -69,7 +69,7 @@ def test_a_run_stops_when_that_was_asked_for_and_all_is_saved(tmp_path, whole):
 
 def test_after_the_last_round_it_is_too_late_to_stop(tmp_path, whole):
     requested = threading.Event()
-    keep = Checkpoint(tmp_path)
+    keep = Checkpoint(tmp_path, Rhythm())
 
     def ask(progress):
         if progress.over:

@@ -28,6 +28,8 @@ class Trace:
     """The number of rounds in which each client took part."""
     dropped: list[Fault] = field(default_factory=list)
     """Clients left out of a round, and why: not finite or, from real sites, missing, malformed or far too large."""
+    measured: dict[str, float] = field(default_factory=dict)
+    """What an experiment measured on the finished run, besides its rows."""
     failure: FedcsoError | None = None
     """Why the run stopped early, if it did (in grids only; a single run raises the error)."""
 

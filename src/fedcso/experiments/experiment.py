@@ -2,13 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from fedcso.core.errors import InvalidValue, UnknownName
+from fedcso.core.trace import Trace
+from fedcso.experiments import outcomes
+from fedcso.experiments.outcomes import Measure, Outcomes
 from fedcso.runs.callbacks import Rhythm
 from fedcso.runs.execute import execute_study
 from fedcso.runs.folder import RunFolder
-from fedcso.runs.study import Results, Study, Unit, seconds
+from fedcso.runs.study import Part, Results, Study, Unit, seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +60,29 @@ class Runner:
 
     def __call__(self, units: Sequence[Unit]) -> Results:
         """Run units and return their results; units that have run before are read from their checkpoints."""
-        study = Study(units, self.folder.path / "checkpoints", self.rhythm, self.warns)
+        return self._run(units, Study(units, self._checkpoints, self.rhythm, self.warns))
+
+    def outcomes(self, units: Sequence[Unit], measure: Measure = outcomes.measure_nothing) -> Results:
+        """Run units and return their outcomes: traces without models, with what `measure` returned for each.
+
+        Runs whose outcome is in the folder, from an earlier experiment perhaps, are not run again.
+        """
+        saved = Outcomes(self.folder.path / outcomes.FOLDER)
+
+        def save(part: Part, traces: Sequence[Trace]) -> None:
+            for trace in traces:
+                trace.measured = {} if trace.failure else measure(part, trace)
+            saved.save(part, traces)
+
+        return self._run(
+            units, Study(units, self._checkpoints, self.rhythm, self.warns, recall=saved.recall, on_finished=save)
+        )
+
+    @property
+    def _checkpoints(self) -> Path:
+        return self.folder.path / "checkpoints"
+
+    def _run(self, units: Sequence[Unit], study: Study) -> Results:
         found = execute_study(self.folder, study, "none")
         self.seconds += seconds(units, found)
         return found

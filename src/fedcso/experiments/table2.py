@@ -64,7 +64,7 @@ def execute(folder: RunFolder, config: Table2Settings) -> None:
         tried = _tuned(config, data, tasks, run)
         chosen = {method: trials.best(some) for method, some in tried.items()}
         units = {method: _unit(config, data, tasks[method], chosen[method], method) for method in METHODS}
-        found = run(list(units.values()))
+        found = run.outcomes(list(units.values()))
         precision[data] = {
             method: [one.rows[-1][AVERAGE_PRECISION.name] for one in found[unit.name][0]]
             for method, unit in units.items()
@@ -81,16 +81,27 @@ def execute(folder: RunFolder, config: Table2Settings) -> None:
 
 
 def _task(config: Table2Settings, data: str, what: Method) -> Task:
+    return PROBLEMS[what.problem](**_options(config, data, what))
+
+
+def _options(config: Table2Settings, data: str, what: Method) -> dict[str, Any]:
+    """Return the options of a method's problem."""
     names = ("mirrored", "moved", "margin", "sigmoid") if what.problem == "auprc" else ("mirrored", "moved")
-    options = dict(what.options) | {name: getattr(config, name)[data] for name in names}
-    return PROBLEMS[what.problem](data=data, clients=config.clients, removed=config.removed, **options)
+    common = {"data": data, "clients": config.clients, "removed": config.removed}
+    return common | dict(what.options) | {name: getattr(config, name)[data] for name in names}
+
+
+def _labels(config: Table2Settings, data: str, method: str) -> dict[str, Any]:
+    """Return what a unit stands for: the method, its problem and the problem's options."""
+    what = METHODS[method]
+    return {"method": method, "problem": what.problem} | _options(config, data, what)
 
 
 def _unit(config: Table2Settings, data: str, task: Task, chosen: trials.Settings, method: str) -> Unit:
     """Return the runs of a method with the settings that its trials chose, evaluated on test data."""
     plan, algorithms = _prepared(config, method, chosen, config.rounds[data])
     plan = replace(plan, evaluate_every=max(1, config.rounds[data] // config.evaluations))
-    labels = {"data": data, "method": method}
+    labels = _labels(config, data, method)
     return Unit(f"{method} on {data}", task.for_reporting(), plan, algorithms, config.seeds, labels=labels)
 
 
@@ -123,11 +134,12 @@ def _tuned(config: Table2Settings, data: str, tasks: dict[str, Task], run: Runne
                 tasks[method].for_tuning(),
                 *_prepared(config, method, settings, config.trial_rounds[data]),
                 [config.trial_seed],
+                labels=_labels(config, data, method),
             )
             for method, some in asked.items()
             for place, settings in enumerate(some)
         }
-        found = run(list(units.values()))
+        found = run.outcomes(list(units.values()))
         scores = {key: _score(found[unit.name][0][0]) for key, unit in units.items()}
         return {method: [scores[method, place] for place in range(len(some))] for method, some in asked.items()}
 

@@ -63,6 +63,7 @@ class RunFolder:
                 (temporary / copy.kept).parent.mkdir(exist_ok=True)
                 atomic.write(temporary / copy.kept, source.content)
             for file, content in files.items():
+                (temporary / file).parent.mkdir(parents=True, exist_ok=True)
                 atomic.write(temporary / file, content)
             found = environment() | {
                 "seeds": config.get("seeds"),

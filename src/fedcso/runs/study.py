@@ -115,6 +115,10 @@ class Study:
     rhythm: Rhythm = Rhythm()  # noqa: RUF009 - frozen
     warns: bool = True
     """False if runs that collapse are part of the plan, as in a search."""
+    recall: Callable[[Part], list[Trace] | None] = lambda part: None
+    """Returns the traces of a part whose result is known, so that it need not run; else None."""
+    on_finished: Callable[[Part, list[Trace]], None] = lambda part, traces: None
+    """Called after every part that has run to its end."""
 
     def __post_init__(self) -> None:
         places: dict[str, str] = {}
@@ -133,8 +137,11 @@ class Study:
 
             def play(part: Part) -> list[Trace]:
                 rounds, place = part.unit.plan.rounds, self._place(part)
-                start = checkpoint.newest(place, part.unit.device)
                 show = Show(display, part.title, rounds)
+                if (known := self.recall(part)) is not None:
+                    show.say(rounds, "already done")
+                    return known
+                start = checkpoint.newest(place, part.unit.device)
                 keep = Checkpoint(place, self.rhythm, start.done if start else 0, on_checkpoint)
                 callbacks: list[Callback] = [
                     *([WarnOfCollapse(part.title, part.seeds)] if self.warns else []),
@@ -143,7 +150,9 @@ class Study:
                     keep,
                     StopOnRequest(requested, keep, part.title, rounds),
                 ]
-                return _play_rest(part, start, show, callbacks)
+                traces = _play_rest(part, start, show, callbacks)
+                self.on_finished(part, traces)
+                return traces
 
             try:
                 return {unit.name: _by_setting(unit, [play(part) for part in parts(unit)]) for unit in self.units}

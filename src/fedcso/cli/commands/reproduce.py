@@ -9,12 +9,14 @@ examples:
   fedcso reproduce communication        accuracy against bytes, for several ways of sending u
   fedcso reproduce rare --quick         average precision against the share of positives, a minute
   fedcso reproduce table2 --data mnist  a part of Table 2: one of its data sets
+  fedcso reproduce table2 --from docs/reproduction/outcomes/table2     only what has not been run yet
 """
 
 from pathlib import Path
 
 from fedcso.cli.parser import simple_parser
 from fedcso.experiments import EXPERIMENTS
+from fedcso.experiments.outcomes import outcomes_of
 from fedcso.runs.folder import RunFolder
 
 HELP = "reproduce the paper's figures and tables and check its statements"
@@ -28,13 +30,22 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--data", nargs="+", default=[], metavar="NAME", help="only these of the experiment's data sets"
     )
+    parser.add_argument(
+        "--from",
+        dest="earlier",
+        type=Path,
+        metavar="FOLDER",
+        help="take the outcomes of finished runs from an earlier folder of the experiment and run only the rest; those "
+        "of the published pages are in docs/reproduction/outcomes",
+    )
     parser.add_argument("--out", default="runs", metavar="FOLDER", help="where run folders are created")
     options = parser.parse_args(arguments)
     settings = EXPERIMENTS[options.experiment].settings(options.quick)
     settings = settings.limited_to(options.data) if options.data else settings
     about = {"command": "reproduce", "experiment": options.experiment, "quick": options.quick, "only": options.data}
+    known = outcomes_of(options.earlier).files() if options.earlier else {}
     config = about | settings.flat()
-    return resume(RunFolder.create(Path(options.out), options.experiment, config, {}))
+    return resume(RunFolder.create(Path(options.out), options.experiment, config, {}, files=known))
 
 
 def resume(folder: RunFolder) -> int:
