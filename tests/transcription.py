@@ -16,7 +16,7 @@ import torch
 from fedcso.core.estimator import sample
 from fedcso.core.problem import Batch, split_steps
 from fedcso.core.streams import stream
-from fedcso.core.tree import Tree
+from fedcso.core.tree import Tree, index
 from fedcso.engines.client import portions
 from fedcso.engines.job import Job
 from fedcso.problems import InvariantLogistic
@@ -284,6 +284,39 @@ def local_scgdm(
             value = inner(x[n], batch)
             y[n] = value if t == 0 else (1 - gamma) * y[n] + gamma * value
             z = chain(x[n], y[n], batch)
+            u[n] = z if t == 0 else (1 - beta) * u[n] + beta * z
+            x[n] = x[n] - alpha * u[n]
+        if (t + 1) % q == 0:
+            x, y, u = [mean(x)] * N, [mean(y)] * N, [mean(u)] * N
+    return x[0], y[0], u[0]
+
+
+def local_scgdm_of_the_published_code(
+    x_0: Tensor,
+    samples: Samples,
+    inner: Callable[[Tensor, Batch], Tensor],
+    chain: Callable[[Tensor, Tensor, Batch], Tensor],
+    rounds: int,
+    q: int,
+    alpha: float,
+    gamma: float,
+    beta: float = 1.0,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The baseline in the code published with Wu et al. 2023: every ξ is blended with the last y by itself.
+
+    y_i = (1 − γ) y + γ ĝ_i, z = (1/b) Σ ∇ĝ_iᵀ∇f_i(y_i), y = (1/b) Σ y_i. The final averages of x, y and u.
+    """
+    N = len(samples[0])  # noqa: N806
+    x, y, u = [x_0] * N, [None] * N, [None] * N
+    for t in range(rounds * q):
+        for n in range(N):
+            tasks = [index(samples[t][n], slice(i, i + 1)) for i in range(len(samples[t][n].eta))]
+            blends, gradients = [], []
+            for task in tasks:
+                value = inner(x[n], task)
+                blends.append(value if t == 0 else (1 - gamma) * y[n] + gamma * value)
+                gradients.append(chain(x[n], blends[-1], task))
+            y[n], z = mean(blends), mean(gradients)
             u[n] = z if t == 0 else (1 - beta) * u[n] + beta * z
             x[n] = x[n] - alpha * u[n]
         if (t + 1) % q == 0:

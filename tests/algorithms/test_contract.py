@@ -48,9 +48,12 @@ PLANS = {
 OWN = {"own": example("own_algorithm").HeavyBall(learning_rate=0.05)}
 """The example of a user's method must satisfy the contract too."""
 
+VARIANTS = {"Local-SCGDM blending each": replace(SETTINGS["Local-SCGDM"], blend="each")}
+"""Other computations of the same methods."""
+
 EVERYWHERE = [
     pytest.param(algorithm, case, id=f"{where}-{name}")
-    for name, algorithm in (SETTINGS | OWN).items()
+    for name, algorithm in (SETTINGS | OWN | VARIANTS).items()
     for where, case in cases_for(algorithm).items()
 ]
 """Every algorithm on every problem that it accepts."""

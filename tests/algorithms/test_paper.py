@@ -123,6 +123,16 @@ def test_local_scgdm_adds_momentum(case, inner, chain):
     assert_close(trace.shared, {"x": x, "u": u, "y": y})
 
 
+@chained
+@pytest.mark.parametrize("momentum", [None, BETA], ids=["plain", "momentum"])
+def test_local_scgd_that_blends_each_is_the_published_code(case, inner, chain, momentum):
+    method = LocalSCGDM(ALPHA, GAMMA, BETA, "each") if momentum else LocalSCGD(ALPHA, GAMMA, "each")
+    trace, job, samples = both(method, case)
+    arguments = (job.start(), samples, inner, chain, PLAN.rounds, Q, ALPHA, GAMMA, momentum or 1.0)
+    x, y, u = literal.local_scgdm_of_the_published_code(*arguments)
+    assert_close(trace.shared, {"x": x, "u": u, "y": y} if momentum else {"x": x, "y": y})
+
+
 @pytest.mark.parametrize("participation", [1.0, 2], ids=["everyone", "two"])
 def test_sox_tracks_an_inner_value_for_each_outer_sample(participation):
     """With b = 3 of at most 6 points, some are twice in a batch, and most are drawn many times."""

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from fedcso.algorithms import BSGD, FCSG, FCSGM, SOX, AccFCSGM, BSpiderBoost, FedAvg, LocalSCGDM, Scaffold
+from fedcso.algorithms import BSGD, FCSG, FCSGM, SOX, AccFCSGM, BSpiderBoost, FedAvg, LocalSCGD, LocalSCGDM, Scaffold
 from fedcso.core.plan import Plan
 from fedcso.engines.job import Job
 from tests import transcription as literal
@@ -62,6 +62,27 @@ def test_local_scgdm_pairs_one_inner_value_with_all_samples_of_a_step(case):
     momentum = 0.3
     scgdm = last(LocalSCGDM(ALPHA, tracking=1.0, momentum=momentum), case)
     assert gap(scgdm, last(FCSGM(ALPHA, momentum), case)) > CLEARLY
+
+
+@on_nested
+@pytest.mark.parametrize("b", [1, 2, 5])
+def test_local_scgd_that_blends_each_without_tracking_is_fcsg(case, b):
+    """For every batch size, unlike the rule with one y for a step."""
+    plan, momentum = Plan(rounds=4, local_steps=3, outer_batch=b, inner_batch=3), 0.3
+    fcsg, fcsg_m = last(FCSG(ALPHA), case, plan), last(FCSGM(ALPHA, momentum), case, plan)
+    assert_close(last(LocalSCGD(ALPHA, 1.0, "each"), case, plan), fcsg)
+    assert_close(last(LocalSCGDM(ALPHA, 1.0, momentum, "each"), case, plan), fcsg_m)
+    assert gap(last(LocalSCGD(ALPHA, 0.5, "each"), case, plan), fcsg) > CLEARLY
+    assert gap(last(LocalSCGDM(ALPHA, 0.5, momentum, "each"), case, plan), fcsg_m) > CLEARLY
+
+
+@on_nested
+@pytest.mark.parametrize("method", [LocalSCGD(ALPHA, 0.4), LocalSCGDM(ALPHA, 0.4, 0.3)], ids=["plain", "momentum"])
+def test_both_blends_of_local_scgd_agree_on_single_samples(case, method):
+    single, five = (Plan(rounds=4, local_steps=3, outer_batch=b, inner_batch=3) for b in (1, 5))
+    other = replace(method, blend="each")
+    assert_close(last(other, case, single), last(method, case, single))
+    assert gap(last(other, case, five), last(method, case, five)) > CLEARLY
 
 
 @pytest.mark.parametrize("b", [1, 2, 7])

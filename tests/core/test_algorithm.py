@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedcso.algorithms import FCSG, FCSGM, BSpiderBoost
+from fedcso.algorithms import FCSG, FCSGM, BSpiderBoost, LocalSCGD
 from fedcso.core.algorithm import at, grid
 from fedcso.core.errors import InvalidValue
 
@@ -36,3 +36,8 @@ def test_a_grid_mixes_no_methods():
 def test_a_grid_varies_no_counts():
     with pytest.raises(InvalidValue, match=r"period = \[2, 3\] .*the same in all settings"):
         grid([BSpiderBoost(period=2), BSpiderBoost(period=3)])
+
+
+def test_a_grid_varies_no_choices():
+    with pytest.raises(InvalidValue, match=r"blend = \['mean', 'each'\] .*the same in all settings"):
+        grid([LocalSCGD(), LocalSCGD(blend="each")])

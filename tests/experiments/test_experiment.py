@@ -1,6 +1,7 @@
 """Every experiment: its settings come back from a file, also from files of version 0.1.0 (`old_settings/`).
 
-Table 2 is not among the old ones: its runs have become longer, so folders of that version can't be continued.
+Table 2 and Figures 2 and 3 are not among the old ones: their runs have become longer, or take more tasks per step, so
+folders of that version can't be continued.
 """
 
 from pathlib import Path

@@ -11,7 +11,7 @@ from fedcso.experiments import (
     EXPERIMENTS,
     bias,
     communication,
-    few_shot,
+    few_shot_report,
     figure1,
     rare_positives,
     rare_report,
@@ -26,8 +26,8 @@ DESCRIBE: dict[str, Callable[..., FixedSections]] = {
     "bias": bias.describe,
     "communication": communication.describe,
     "figure1": figure1.describe,
-    "figure2": lambda config: few_shot.describe(config, 8),
-    "figure3": lambda config: few_shot.describe(config, 8),
+    "figure2": lambda config: few_shot_report.describe(config, 6),
+    "figure3": lambda config: few_shot_report.describe(config, 6),
     "rare": rare_report.describe,
     "table1": table1.describe,
     "table2": lambda config: rare_positives.describe(config, 3),
@@ -38,8 +38,8 @@ DESCRIBE: dict[str, Callable[..., FixedSections]] = {
 MEASURED = {"rare": ["flchain", "diamonds", "mnist"]}
 """The data sets that a page is about, where these are not all of the experiment."""
 
-EARLIER = {"table2"}
-"""Pages about an earlier version of the experiment, which was shorter; they say so."""
+EARLIER = {"table2", "figure2", "figure3"}
+"""Pages about an earlier version of the experiment; they say so."""
 
 
 def sections(name: str) -> dict[str, str]:

@@ -69,7 +69,25 @@ def test_first_come_all_rates_with_the_other_settings_in_the_middle():
     assert settings["LocalSCGDM"] == [scgdm(rate, tracking=0.4, momentum=0.5) for rate in (0.01, 0.1, 1.0)]
 
 
-def test_then_come_the_other_settings_one_by_one_at_the_best_so_far():
+def test_a_space_may_say_where_its_other_settings_start():
+    """The values next to the start are tried before those further away."""
+    others = {"tracking": TRACKING, "momentum": MOMENTA}
+    space = Space((0.1, 1.0), others, {"tracking": 0.8, "momentum": 0.1})
+    turns_run = []
+
+    def evaluate(turn, settings):
+        turns_run.append(settings["SCGDM"])
+        return {"SCGDM": [one["learning_rate"] for one in settings["SCGDM"]]}
+
+    trials.search({"SCGDM": space}, 2, evaluate)
+    assert turns_run == [
+        [scgdm(0.1, 0.8, 0.1), scgdm(1.0, 0.8, 0.1)],
+        [scgdm(0.1, 0.4, 0.1), scgdm(0.1, 0.8, 0.5)],
+        [scgdm(0.1, 0.2, 0.1), scgdm(0.1, 0.8, 0.9)],
+    ]
+
+
+def test_then_come_the_other_settings_at_the_best_so_far():
     """Best are a rate of 0.1, a momentum of 0.9 and a tracking weight of 0.2."""
 
     def score(one):
@@ -79,11 +97,12 @@ def test_then_come_the_other_settings_one_by_one_at_the_best_so_far():
     tried, turns_run = search(score, turns=2)
     assert [turn for turn, _ in turns_run] == [0, 1, 2]
     _, first, second = (settings for _, settings in turns_run)
-    assert first["LocalSCGDM"] == [scgdm(0.1, tracking, momentum=0.5) for tracking in (0.2, 0.8)]
-    assert second["LocalSCGDM"] == [scgdm(0.1, 0.2, momentum) for momentum in (0.9, 0.1)]
+    assert first["LocalSCGDM"] == [scgdm(0.1, tracking=0.2, momentum=0.5), scgdm(0.1, tracking=0.4, momentum=0.9)]
+    assert second["LocalSCGDM"] == [scgdm(0.1, tracking=0.8, momentum=0.9), scgdm(0.1, tracking=0.4, momentum=0.1)]
     assert first["FCSGM"] == [fcsg_m(0.1, momentum) for momentum in (0.9, 0.1)]
     assert second["FCSGM"] == [fcsg_m(0.1 / FINER, 0.9), fcsg_m(0.1 * FINER, 0.9)]
-    assert trials.best(tried["LocalSCGDM"]) == scgdm(0.1, 0.2, 0.9)
+    assert trials.best(tried["LocalSCGDM"]) == scgdm(0.1, 0.4, 0.9)
+    assert trials.best(tried["FCSGM"]) == fcsg_m(0.1, 0.9)
 
 
 def test_who_has_no_more_settings_tries_rates_between_ever_finer():

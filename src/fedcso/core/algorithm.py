@@ -134,7 +134,7 @@ def grid(algorithms: Sequence[Algorithm]) -> Algorithm:
         values = [getattr(a, field.name) for a in algorithms]
         if all(value == values[0] for value in values):
             continue
-        if field.type is int or any(isinstance(value, torch.Tensor) for value in values):
+        if field.type is int or any(isinstance(value, torch.Tensor | str) for value in values):
             raise InvalidValue(field.name, values, "the same in all settings of a grid: only real numbers can vary")
         if any(callable(value) for value in values):
             stacked[field.name] = lambda t, values=values: _as_grid([at(value, t) for value in values])

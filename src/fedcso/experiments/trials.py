@@ -1,8 +1,10 @@
 """A search for the settings of several methods that gives each of them the same number of trials.
 
-In the first turn all learning rates are tried, with every other setting in the middle of its grid. Each further turn
-tries the other values of one more setting. A method without further settings (FCSG) tries learning rates between those
-of the grid instead. So no method has an advantage from more trials, or a disadvantage from more settings.
+In the first turn all learning rates are tried, with every other setting in the middle of its grid (or where the space
+says that it starts). Each further turn tries two more values of the other settings, in the order of their distance
+from the start: both other values of a single setting, or the next value of each of two. A method without further
+settings (FCSG) tries learning rates between those of the grid instead. So no method has an advantage from more trials,
+or a disadvantage from more settings.
 """
 
 import math
@@ -20,6 +22,20 @@ class Space(NamedTuple):
 
     rates: Sequence[float]
     others: dict[str, Sequence[float]]
+    start: Settings | None = None
+    """The values of the further settings in the first turn; by default the middle ones."""
+
+    def started(self) -> Settings:
+        """Return the values of the further settings in the first turn."""
+        return self.start or {name: sorted(values)[len(values) // 2] for name, values in self.others.items()}
+
+    def further(self) -> list[Settings]:
+        """Return the other values of the further settings, those next to the start first."""
+        start = self.started()
+        by_setting = [
+            [{name: value} for value in _by_distance(values, start[name])] for name, values in self.others.items()
+        ]
+        return [one for nearest in zip(*by_setting, strict=True) for one in nearest]
 
 
 class Trial(NamedTuple):
@@ -58,15 +74,18 @@ def as_rows(tried: dict[str, list[Trial]], score: str) -> list[dict[str, Any]]:
     ]
 
 
+def _by_distance(values: Sequence[float], start: float) -> list[float]:
+    """Return the values other than the start by their distance from it, counted in values of the grid."""
+    rank = {value: place for place, value in enumerate(sorted(values))}
+    return sorted((value for value in values if value != start), key=lambda value: abs(rank[value] - rank[start]))
+
+
 def _proposals(space: Space, turn: int, trials: Sequence[Trial]) -> list[Settings]:
     if turn == 0:
-        middle = {name: sorted(values)[len(values) // 2] for name, values in space.others.items()}
-        return [{"learning_rate": rate} | middle for rate in space.rates]
+        return [{"learning_rate": rate} | space.started() for rate in space.rates]
     so_far = best(trials)
-    names = list(space.others)
-    if turn <= len(names):
-        name = names[turn - 1]
-        return [so_far | {name: value} for value in space.others[name] if value != so_far[name]]
-    factor = FINER ** (0.5 ** (turn - len(names) - 1))
+    if next_two := space.further()[2 * (turn - 1) : 2 * turn]:
+        return [so_far | one for one in next_two]
+    factor = FINER ** (0.5 ** (turn - len(space.others) - 1))
     rate = so_far["learning_rate"]
     return [so_far | {"learning_rate": value} for value in (rate / factor, rate * factor)]
