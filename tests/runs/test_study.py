@@ -269,9 +269,9 @@ def test_runs_of_one_unit_are_told_apart_where_they_go_one_by_one(tmp_path):
 
 
 def test_runs_go_seed_by_seed_through_all_units(tmp_path):
-    watch = Watch()
-    Study([unit("A", engine="threads"), unit("B", engine="threads")], tmp_path, NEVER).execute(watch, Silent())
-    played = list(dict.fromkeys(name for name, *_ in watch.told))
+    display = Watch()
+    execute(Study([unit("A", engine="reference"), unit("B", engine="reference")], tmp_path), display)
+    played = list(dict.fromkeys(name for name, *_ in display.told))
     assert [name.replace(" setting0-seed", "") for name in played] == ["A3", "B3", "A8", "B8"]
 
 
