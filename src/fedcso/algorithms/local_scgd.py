@@ -32,6 +32,7 @@ class LocalSCGD(Algorithm):
     learning_rate: Schedule = 0.01
     tracking: Schedule = 0.5
     tracks: ClassVar[bool] = True
+    use_when: ClassVar[str] = "as a baseline, or if η does not depend on ξ"
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

@@ -33,6 +33,7 @@ class LocalSCGDM(Algorithm):
     tracking: Schedule = 0.5
     momentum: Schedule = 0.1
     tracks: ClassVar[bool] = True
+    use_when: ClassVar[str] = "as Local-SCGD, with momentum"
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

@@ -92,7 +92,7 @@ class Rhythm:
 class Checkpoint:
     """Writes checkpoints regularly and at the end, and calls `then` after each."""
 
-    def __init__(self, folder: Path, rhythm: Rhythm = Rhythm(), done: int = 0, then: Callable[[], None] | None = None):  # noqa: B008 - frozen
+    def __init__(self, folder: Path, rhythm: Rhythm = Rhythm(), done: int = 0, then: Callable[[], None] | None = None):
         self.folder, self.rhythm, self.then = folder, rhythm, then
         self._saved_round, self._saved_at = done, time.monotonic()
 
