@@ -41,7 +41,7 @@ class ServerMomentum(Algorithm):
         return Server(mean | {"x": add_scaled(x, velocity, 1.0)}, {"velocity": velocity})
 
 
-def kept_by(engine, codec=full, algorithm=ServerMomentum()):  # noqa: B008 - frozen
+def kept_by(engine, codec=full, algorithm=ServerMomentum()):
     snapshots = []
     trace = run_on(
         engine,

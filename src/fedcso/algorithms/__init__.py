@@ -14,7 +14,7 @@ ALGORITHMS: Registry[type[Algorithm]] = Registry.grouped(
             "FCSG-M": "fcsg_m:FCSGM",
             "Acc-FCSG-M": "acc_fcsg_m:AccFCSGM",
         },
-        "momentum and variance reduction at the server": {
+        "momentum and variance reduction": {
             "MimeLite": "mimelite:MimeLite",
             "MIME": "mime:MIME",
             "Fed-GLOMO": "fed_glomo:FedGLOMO",

@@ -43,7 +43,7 @@ class FedGLOMO(Algorithm):
     learning_rate: Schedule = 0.01
     global_momentum: Weight = 0.1
 
-    use_when: ClassVar[str] = "if rounds and samples are dearer than computation, and different clients take part"
+    use_when: ClassVar[str] = "if computation costs little, and different clients take part in each round"
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

@@ -3,8 +3,8 @@
     v ← β_s v + Δ,      x ← x + η_s v,            Δ = x̄ − x of the method inside, v = 0 at first
 
 Clients send what the method inside sends; v is kept at the server. There is no damping, as in torch's SGD: after many
-rounds in one direction the step is 1/(1 − β_s) times as long, so take a smaller η_s with a larger β_s. With q = 1 and
-FCSG inside it is heavy ball with step size α η_s.
+rounds in one direction the step is η_s/(1 − β_s) times as long as without it, which is 1 by default. With q = 1 and FCSG
+inside it is heavy ball with step size α η_s.
 
 Reference: Hsu, Qi, Brown, Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification,
 2019. The rule is that of Flower's strategy FedAvgM.
@@ -24,10 +24,10 @@ class FedAvgM(ServerOptimiser):
     base is the method inside, server_rate is η_s, server_momentum is β_s (the weight of the OLD v).
     """
 
-    server_rate: Weight = 1.0
+    server_rate: Weight = 0.1
     server_momentum: Weight = 0.9
 
-    use_when: ClassVar[str] = "if averages of few unlike clients jump from round to round, and bytes are dear"
+    use_when: ClassVar[str] = "if few of many unlike clients take part, so that averages jump from round to round"
 
     def __post_init__(self) -> None:
         super().__post_init__()
