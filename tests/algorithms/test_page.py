@@ -55,6 +55,14 @@ def test_coins_fall_with_their_probability_and_depend_on_nothing_but_their_seed(
     assert abs(sum(thrown) / 2000 - 1 / 5) < 0.04  # four standard deviations
 
 
+def test_a_large_batch_costs_one_gradient_a_sample_and_a_small_one_two():
+    method, clients = PAGE(ALPHA, 3, LARGE), len(CASE.clients)
+    coins = [method.starts_anew(t) for t in range(SINGLE.rounds)]
+    costs = run(method, CASE, SINGLE).costs
+    large, small = clients * LARGE * sum(coins), clients * SINGLE.outer_batch * (len(coins) - sum(coins))
+    assert (costs.outer_samples, costs.gradients) == (large + small, large + 2 * small)
+
+
 def test_all_seeds_of_a_run_share_the_coins():
     one, two = (run(PAGE(ALPHA, 3, LARGE), CASE, SINGLE, seed=seed) for seed in (0, 1))
     assert one.costs == two.costs

@@ -2,8 +2,8 @@
 
     v ← β_s v + Δ,      x ← x + η_s v,            Δ = x̄ − x of the method inside, v = 0 at first
 
-Clients send what the method inside sends; v is kept at the server. There is no damping, as in torch's SGD: after many
-rounds in one direction the step is η_s/(1 − β_s) times as long as without it, which is 1 by default. With q = 1 and FCSG
+Clients send what the method inside sends; v is kept at the server. There is no damping, as in torch's SGD: in the long
+run the steps are η_s/(1 − β_s) times as long as those of the method inside, which is 1 by default. With q = 1 and FCSG
 inside it is heavy ball with step size α η_s.
 
 Reference: Hsu, Qi, Brown, Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification,
