@@ -136,7 +136,7 @@ class MethodSpec:
         """Return the specification of a method with these settings."""
         names = {level.kind: level.name for level in self.levels(common or {})}
 
-        def spelled(value: Any, more: Mapping[str, Any] | None = None) -> str:
+        def spelled(value: Any, more: dict[str, Any] | None = None) -> str:
             if not isinstance(value, Algorithm):
                 return spell(value)
             name = names.get(type(value)) or MethodSpec.of(value).name
