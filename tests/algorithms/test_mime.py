@@ -14,7 +14,16 @@ from fedcso.engines.job import Job
 from fedcso.problems import NestedQuadratic
 from tests import transcription as literal
 from tests import transcription_server as server
-from tests.helpers import CLEARLY, Case, assert_close, gap, invariant_logistic, nested_quadratic, run_on
+from tests.helpers import (
+    CLEARLY,
+    Case,
+    assert_close,
+    assert_same_run,
+    gap,
+    invariant_logistic,
+    nested_quadratic,
+    run_on,
+)
 
 ALPHA, BETA = 0.1, 0.3
 PLAN = Plan(rounds=6, local_steps=3, outer_batch=2, inner_batch=3, initial_batch=5)
@@ -109,6 +118,16 @@ def test_measuring_sends_gradients_and_leaves_x():
     drawn = PLAN.initial + (q - 1) * PLAN.outer_batch
     assert one.costs.gradients == clients * drawn
     assert two.costs.gradients == clients * (drawn + 2 * q * PLAN.outer_batch)
+
+
+@pytest.mark.parametrize("engine", ["reference", "stacked"])
+def test_a_run_goes_on_between_measuring_and_moving(engine):
+    snapshots = []
+    some = replace(PLAN, participation=2)
+    method = FedAdam(MIME(ALPHA, BETA), 0.1)
+    whole = run_on(engine, method, CASE, some, callbacks=[lambda progress: snapshots.append(progress.snapshot())])
+    for middle in snapshots[:3]:
+        assert_same_run(run_on(engine, method, CASE, some, start=middle), whole, tolerance=0.0)
 
 
 def test_mimelite_costs_two_gradients_a_step_as_acc_fcsg_m():

@@ -10,6 +10,7 @@ from fedcso.algorithms import (
     FedAdagrad,
     FedAdam,
     FedAvgM,
+    FedGLOMO,
     FedYogi,
     LocalSCGDM,
     Scaffold,
@@ -125,7 +126,8 @@ def test_what_is_sent_is_what_the_method_inside_sends():
 def test_a_server_that_may_leave_the_set_says_so():
     in_ball, free = CASES["in_ball"].problem, CASES["nested_quadratic"].problem
     assert "FedAdam moves x at the server, where it is not projected" in FedAdam().remark(in_ball)
-    assert FedAdam().remark(free) == ""
+    assert "FedGLOMO moves x at the server" in FedGLOMO().remark(in_ball)
+    assert FedAdam().remark(free) == FedGLOMO().remark(free) == ""
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,13 @@ def test_common_settings_reach_every_level_and_brackets_come_first():
     ]
 
 
+def test_a_common_base_is_put_in_once():
+    (method,) = build_all(parse_methods(["FedProx"]), {"base": "FedAdam"}).values()
+    assert method.algorithm == FedProx(FedAdam(FCSG()))
+    spec = MethodSpec.parse("FedProx")
+    assert spec.build({}, {"base": MethodSpec.parse("FedProx")}).algorithm == FedProx(FedProx(FCSG()))
+
+
 def test_a_setting_that_no_level_has_is_refused():
     with pytest.raises(InvalidValue, match=r"momentum = 0.5 .* none of FedAdam has it"):
         build_all(parse_methods(["FedAdam"]), {"momentum": 0.5})
@@ -149,6 +156,11 @@ def test_what_a_wrapper_sends_is_that_of_the_method_inside():
     assert "send_u" in with_u.parameters({})
     assert with_u.build({}) == Method(FedAdam(FCSGM()), Int8())
     assert MethodSpec.parse(with_u.spell(with_u.build({}))).build({}) == with_u.build({})
+
+
+def test_how_u_is_sent_is_a_setting_of_the_outer_method():
+    with pytest.raises(InvalidValue, match="send_u = 'int8' must be a setting of FedAdam, not of its base"):
+        MethodSpec.parse("FedAdam(base=FCSG-M(send_u=int8))")
 
 
 def test_tuned_values_reach_the_level_that_has_them():

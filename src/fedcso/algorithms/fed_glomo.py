@@ -10,7 +10,7 @@ Both paths start with a gradient w of B outer samples and reduce its variance wi
 
 Clients send both ends of their paths, and keep nothing; the server sends x_k and x_{k−1}, and keeps U. Four gradients
 per step, two in the first of a round. With q = 1 it is Acc-FCSG-M (without projection), with β = 1 FedAvg with such
-local steps. The server has no access to the problem, so x may leave X until the clients' next step.
+local steps. The server has no access to the problem, so x may leave X until the clients' next step; `remark` says so.
 
 Reference: Das, Acharya, Hashemi, Sanghavi, Dhillon, Topcu, Faster Non-Convex Federated Learning via Global and Local
 Momentum, UAI 2022, without its quantised messages. The server's rule follows a public port; that the local updates are
@@ -21,12 +21,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcso.algorithms.server_optimiser import require_constant
+from fedcso.algorithms.server_optimiser import may_leave_the_set, require_constant
 from fedcso.core.algorithm import Algorithm, Schedule, Server, State, at
 from fedcso.core.errors import require_fraction, require_positive
 from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
-from fedcso.core.problem import Batch
+from fedcso.core.problem import Batch, Problem
 from fedcso.core.tree import Tree, Weight, add_scaled, leaves, subtract
 
 PATHS: Sequence[str] = ("x", "previous")
@@ -53,6 +53,10 @@ class FedGLOMO(Algorithm):
     def outer_batch(self, t: int, plan: Plan) -> int:
         """Return B at the start of a round, then b."""
         return plan.initial if t % plan.local_steps == 0 else plan.outer_batch
+
+    def remark(self, problem: Problem) -> str:
+        """Say that x may leave X at the server."""
+        return may_leave_the_set(self, problem)
 
     def init(self, x: Tree) -> Server:
         """Return x twice, and an empty U, which the first round sets."""

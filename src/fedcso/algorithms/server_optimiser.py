@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from fedcso.algorithms.wrapper import Wrapper
-from fedcso.core.algorithm import Server
+from fedcso.core.algorithm import Algorithm, Server
 from fedcso.core.errors import InvalidValue, is_number, require, require_positive
 from fedcso.core.problem import Problem
 from fedcso.core.tree import Tree, Weight, add_scaled, align, map_leaves, mix, subtract, zeros_like
@@ -60,11 +60,7 @@ class ServerOptimiser(Wrapper, ABC):
 
     def remark(self, problem: Problem) -> str:
         """Say that x may leave X at the server."""
-        outside = (
-            f"{type(self).__name__} moves x at the server, where it is not projected: a model may lie outside the "
-            f"set of {type(problem).__name__} until the clients' next step"
-        )
-        return "; ".join(filter(None, [self.base.remark(problem), "" if problem.project is None else outside]))
+        return "; ".join(filter(None, [self.base.remark(problem), may_leave_the_set(self, problem)]))
 
 
 @dataclass(frozen=True)
@@ -103,6 +99,16 @@ class AdaptiveServer(ServerOptimiser, ABC):
 
     def _tau(self, leaf: torch.Tensor) -> Weight:
         return align(self.adaptivity, leaf)
+
+
+def may_leave_the_set(method: Algorithm, problem: Problem) -> str:
+    """Return a remark on problems with a projection, which a server can't compute."""
+    if problem.project is None:
+        return ""
+    return (
+        f"{type(method).__name__} moves x at the server, where it is not projected: a model may lie outside the set of "
+        f"{type(problem).__name__} until the clients' next step"
+    )
 
 
 def require_constant(field: str, value: Any) -> None:

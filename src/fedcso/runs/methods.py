@@ -2,7 +2,7 @@
 `my_file.py:MyMethod(friction=0.1)`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_origin, get_type_hints
@@ -100,8 +100,7 @@ class MethodSpec:
 
     def levels(self, common: Mapping[str, Any]) -> list["MethodSpec"]:
         """Return this specification and those of the methods inside it."""
-        inside = (value for value in self._chosen(common, {}).values() if isinstance(value, MethodSpec))
-        return [self, *(level for spec in inside for level in spec.levels(common))]
+        return [self, *(level for _, spec, rest, _ in self._inside(common, {}) for level in spec.levels(rest))]
 
     def hyper_parameters(self, common: Mapping[str, Any]) -> list[str]:
         """Return the names of the hyper-parameters of all levels."""
@@ -155,18 +154,33 @@ class MethodSpec:
 
     def _build(self, common: Mapping[str, Any], values: Mapping[str, Any]) -> Algorithm:
         """Return the method without its codec."""
-        chosen = self._chosen(common, values)
-        inside = {key: spec._build(common, values) for key, spec in chosen.items() if isinstance(spec, MethodSpec)}
-        return self.kind(**chosen | inside)
+        inside = {name: spec._build(*rest) for name, spec, *rest in self._inside(common, values)}
+        return self.kind(**self._chosen(common, values) | inside)
+
+    def _inside(
+        self, common: Mapping[str, Any], values: Mapping[str, Any]
+    ) -> Iterator[tuple[str, "MethodSpec", Any, Any]]:
+        """Return the methods inside this one, and what is left for them: a common or tuned method is put in once."""
+        for name, spec in self._chosen(common, values).items():
+            if isinstance(spec, MethodSpec):
+                written = name in self.settings and name not in values
+                yield name, spec, common if written else without(dict(common), name), without(dict(values), name)
 
     def _parser(self, name: str) -> Parse:
         """Return the function that parses the values of a setting."""
         if name == SEND_U:
             return parse_codec
         hint = _hint(self.kind, name)
-        if hint is Algorithm:
-            return lambda name, given: MethodSpec.parse(parse_words(name, given), self.root)
+        if isinstance(hint, type) and issubclass(hint, Algorithm):
+            return self._parse_inside
         return parse_words if hint is str or get_origin(hint) is Literal else parse_value
+
+    def _parse_inside(self, name: str, given: Any) -> "MethodSpec":
+        """Parse a method inside this one."""
+        spec = MethodSpec.parse(parse_words(name, given), self.root)
+        if SEND_U in spec.settings:
+            raise InvalidValue(SEND_U, spell(spec.settings[SEND_U]), f"a setting of {self.name}, not of its {name}")
+        return spec
 
 
 def parse_methods(texts: Sequence[str], root: Path = user_code.HERE) -> tuple[MethodSpec, ...]:
