@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from fedcso import engines
-from fedcso.algorithms import ALGORITHMS
+from fedcso.algorithms import ALGORITHMS, FCSGM
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
 from fedcso.core.errors import FedcsoError, InvalidValue
@@ -42,6 +42,14 @@ VALUES = {
     "large_batch": 5,
     "proximity": 0.3,
     "stage_steps": 5,
+    "server_rate": 0.5,
+    "server_momentum": 0.5,
+    "server_decay": 0.6,
+    "adaptivity": 0.1,
+    "prox_weight": 0.5,
+    "floor": 0.5,
+    "global_momentum": 0.3,
+    "base": FCSGM(learning_rate=0.05, momentum=0.3),
 }
 """Hyper-parameters for short runs of small problems; others keep their defaults."""
 

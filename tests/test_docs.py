@@ -11,6 +11,7 @@ import pytest
 import fedcso
 from docs import api, architecture
 from docs.rooms import MODULES, PACKAGE, room
+from fedcso.algorithms import ALGORITHMS
 from fedcso.cli.main import COMMANDS
 
 ROOT = Path(__file__).parent.parent
@@ -20,6 +21,18 @@ BLOCKS = {page: re.findall(r"^```python\n(.*?)^```", page.read_text(), re.S | re
 
 def name_of(page):
     return page.relative_to(ROOT / "docs").as_posix()
+
+
+def test_the_table_of_methods_has_the_groups_of_the_list():
+    _, table = (ROOT / "docs" / "choosing.md").read_text().split("## Which method?")
+    first_cells = re.findall(r"^\| (.*?) \|", table.partition("\nCompare several")[0], re.M)
+    found: dict[str, list[str]] = {}
+    for cell in first_cells[2:]:  # after the head of the table
+        if cell.startswith("**"):
+            found[cell.strip("*")] = group = []
+        else:
+            group += cell.split(", ")
+    assert found == ALGORITHMS.groups()
 
 
 @pytest.fixture(scope="module")

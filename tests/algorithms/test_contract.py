@@ -11,6 +11,7 @@ from dataclasses import fields, replace
 
 import pytest
 
+from fedcso.core.algorithm import Algorithm
 from fedcso.core.errors import FedcsoError
 from fedcso.core.estimator import Estimator
 from fedcso.core.plan import Plan
@@ -118,9 +119,15 @@ def test_a_run_is_its_seed(algorithm, case):
 
 
 def smaller(algorithm, factor: float):
-    """Return the same method with all its real hyper-parameters scaled."""
-    reals = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
-    return replace(algorithm, **{name: value * factor for name, value in reals.items() if type(value) is float})
+    """Return the same method with all its real hyper-parameters scaled, also those of a method inside."""
+
+    def scaled(value):
+        return smaller(value, factor) if isinstance(value, Algorithm) else value * factor
+
+    given = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
+    return replace(
+        algorithm, **{name: scaled(value) for name, value in given.items() if isinstance(value, float | Algorithm)}
+    )
 
 
 @everywhere_stacked

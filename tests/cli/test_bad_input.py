@@ -59,6 +59,33 @@ def run_with(*options):
     return ["run", *LOGISTIC, *options]
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--algorithm", "FedAdam(base=FCSG-N)"], ["unknown algorithm 'FCSG-N'", "did you mean FCSG"]),
+        (
+            ["--algorithm", "FedAdam(base=FCSG-M(momentun=1))"],
+            ["option of FCSG-M 'momentun'", "did you mean momentum?"],
+        ),
+        (["--algorithm", "FedAdam(base=FCSG-M(momentum=2))"], ["momentum = 2 must be a number in (0, 1]"]),
+        (["--algorithm", "FedAdam(base=FCSG-M"], ["NAME or NAME(option=value, option=value)"]),
+        (["--algorithm", "FedAdam(base=3)"], ["unknown algorithm '3'"]),
+        (["--algorithm", "FedAdam", "--base", "0.5"], ["unknown algorithm '0.5'"]),
+        (["--algorithm", "FedAdam", "--momentum", "0.5"], ["momentum = 0.5 must be left out: none of FedAdam has it"]),
+        (["--algorithm", "FedAdam", "--server-rate", "cosine(0.1)"], ["server_rate = ", "must be a number"]),
+        (["--algorithm", "FAFED(base=FCSG)"], ["FAFED can't wrap FCSG, which does not share u"]),
+        (["--algorithm", "FedProx(base=Fed-GLOMO)"], ["FedProx can't wrap FedGLOMO"]),
+        (["--algorithm", "FedAdam(base=CODA+)"], ["CODA+ can't be used with InvariantLogistic"]),
+        (
+            ["--algorithm", "FedAdam(base=SCAFFOLD)", "--engine", "compiled"],
+            ["FedAdam with these settings are not all"],
+        ),
+    ],
+)
+def test_a_wrong_method_inside_another_is_refused(options, says):
+    assert_refused(*run_with(*options), says=says)
+
+
 def sweep_with(*options):
     return ["sweep", *QUADRATIC, "--tuning-seeds", "[7]", *options]
 

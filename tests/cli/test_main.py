@@ -77,9 +77,19 @@ def test_a_list_describes_everything_there_is(table):
     assert outcome.code == FINE
     title, *lines = outcome.out.strip().splitlines()
     assert title == f"{table}:"
-    described = {line.split()[0]: line.split()[1:] for line in lines}
+    described = {line.split()[0]: line.split()[1:] for line in lines if line.startswith("  ")}
     assert described.keys() == EVERYTHING[table].keys()
     assert all(len(words) > 2 for words in described.values())
+
+
+def test_methods_are_listed_in_groups_with_when_to_use_them():
+    lines = call("list", "algorithms").out.splitlines()[1:]
+    for group, names in ALGORITHMS.groups().items():
+        first = lines.index(f" {group}") + 1
+        assert [line.split()[0] for line in lines[first : first + len(names)]] == names
+        for name, line in zip(names, lines[first:], strict=False):
+            assert ALGORITHMS[name].use_when
+            assert line.endswith(f" {ALGORITHMS[name].use_when}")
 
 
 def test_the_whole_list_has_all_tables():

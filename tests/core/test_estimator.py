@@ -332,3 +332,17 @@ def test_the_watch_sees_every_loss_and_gradient():
     x, batch = a_point(case), one_batch(case)
     answers = [oracle.value_and_grad(x, batch), oracle.value_and_grad(2 * x, batch)]
     assert_close(seen, answers, tolerance=0.0)
+
+
+def test_a_steered_oracle_moves_elsewhere_and_counts_with_the_one_it_is_made_of():
+    case = CASES["in_ball"]
+    oracle, x, u = Oracle(case.problem, plain), torch.zeros(3, dtype=torch.float64), torch.ones(3, dtype=torch.float64)
+    outer = oracle.steered(lambda x, direction: direction + 0.1)
+    inner = outer.steered(lambda x, direction: 2 * direction)  # the innermost changes the direction first
+    assert_close(inner.move(x, u, 0.1), x - 0.1 * (2 * u + 0.1))
+    assert_close(oracle.move(x, u, 0.1), x - 0.1 * u)
+    assert float(inner.move(x, u, 100.0).norm()) == pytest.approx(case.problem.radius)
+    batch = one_batch(case, b=4)
+    assert_close(inner.grad(x, batch), oracle.grad(x, batch), tolerance=0.0)
+    assert inner.costs == oracle.costs == outer.costs
+    assert oracle.costs.gradients == 8

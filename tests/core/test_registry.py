@@ -83,6 +83,16 @@ def test_a_package_has_the_classes_of_its_files(package, name):
     assert found.__module__.startswith(package.__name__)
 
 
+def test_rows_stand_in_groups_and_what_a_program_adds_in_none():
+    table = Registry.grouped(
+        "algorithm", "fedcso.algorithms", {"one": {"A": "fcsg:FCSG"}, "two": {"B": "fcsg_m:FCSGM"}}
+    )
+    assert table.groups() == {"one": ["A"], "two": ["B"]}
+    assert (table["A"], table["B"]) == (ALGORITHMS["FCSG"], ALGORITHMS["FCSG-M"])
+    table["C"] = object
+    assert table.groups() == {"one": ["A"], "two": ["B"], "": ["C"]}
+
+
 @pytest.mark.parametrize("package", [algorithms, problems])
 @pytest.mark.parametrize("name", ["Task", "Nothing", "require_positive"])
 def test_a_package_has_no_other_names_from_its_files(package, name):

@@ -51,6 +51,25 @@ def test_a_run_over_sites_is_the_simulation_and_so_are_its_bytes(
     assert {row["outcome"] for row in sites.rows} == {"answered"}
 
 
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        "FAFED(base=FCSG-M)",
+        "FAFED(base=FCSG-M, send_u=int8)",
+        "FAFED(base=FCSG-M, send_u=every(3))",
+        "FedProx(base=FedAdam(base=FCSG-M))",
+        "MIME",
+        "MimeLite",
+        "Fed-GLOMO",
+    ],
+)
+def test_sites_may_send_something_else_than_the_server(algorithm, tmp_path, monkeypatch):
+    """A preconditioner comes from the server alone; MIME sends a gradient or x, in turn."""
+    sites = federation_of(tmp_path, algorithm, participation=2)
+    assert_same_run(of_shared(sites.play(monkeypatch)), of_shared(sites.simulated()))
+    assert {row["outcome"] for row in sites.rows} == {"answered"}
+
+
 def test_sites_know_the_length_of_the_run_and_the_weight_decay(tmp_path, monkeypatch):
     sites = federation_of(tmp_path, learning_rate="cosine(0.1)", weight_decay=0.2)
     assert_same_run(of_shared(sites.play(monkeypatch)), of_shared(sites.simulated()))

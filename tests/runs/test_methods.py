@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedcso.algorithms import ALGORITHMS
+from fedcso.algorithms import ALGORITHMS, CODA, FAFED, AccFCSGM, FedAdam, FedAvgM, FedProx
 from fedcso.algorithms.fcsg import FCSG
 from fedcso.algorithms.fcsg_m import FCSGM
 from fedcso.codecs import Int8, Occasional
@@ -99,6 +99,103 @@ def test_settings_replace_common_and_own_ones():
     assert built == Method(FCSGM(0.9, 0.2))
 
 
+# ------------------------------------------------------------------------------------ methods inside others
+
+NESTED = {
+    "FedAdam": FedAdam(),
+    "FedAdam(base=FCSG-M, server_rate=0.1)": FedAdam(FCSGM(), 0.1),
+    "FedAdam(server_rate=0.1, base=FCSG-M(momentum=0.5))": FedAdam(FCSGM(momentum=0.5), 0.1),
+    "FedProx(base=FedAdam(base=fcsg-m(learning_rate=cosine(0.1, 5), momentum=0.5)))": FedProx(
+        FedAdam(FCSGM(Cosine(0.1, 5), 0.5))
+    ),
+    "FedAvgM(base=CODA+(stage_steps=7), server_momentum=0)": FedAvgM(CODA(stage_steps=7), server_momentum=0),
+    "FedAvgM(base='CODA+')": FedAvgM(CODA()),
+    "FAFED": FAFED(AccFCSGM()),
+}
+
+
+@pytest.mark.parametrize("text", NESTED)
+def test_a_method_inside_another_is_written_in_the_same_form(text):
+    spec = MethodSpec.parse(text)
+    method = spec.build({})
+    assert method == Method(NESTED[text])
+    assert MethodSpec.parse(spec.spell(method)).build({}) == method
+
+
+@pytest.mark.parametrize("base", ["FCSG-N", "FCSG-M(momentun=1)", "3", "FCSG-M(momentum=0.5", ""])
+def test_a_wrong_method_inside_is_refused(base):
+    with pytest.raises(FedcsoError, match=r"algorithm|momentum|FedAdam"):
+        MethodSpec.parse(f"FedAdam(base={base})")
+
+
+def test_common_settings_reach_every_level_and_brackets_come_first():
+    common = {"learning_rate": "0.3", "momentum": 0.7, "server_rate": 0.2, "base": "FCSG-M"}
+    texts = ["FedAdam", "FedAvgM(base=FedAdam(server_rate=0.4), server_rate=0.6)", "FedProx(base=FCSG-M(momentum=0.5))"]
+    assert [method.algorithm for method in build_all(parse_methods(texts), common).values()] == [
+        FedAdam(FCSGM(0.3, 0.7), 0.2),
+        FedAvgM(FedAdam(FCSGM(0.3, 0.7), 0.4), 0.6),
+        FedProx(FCSGM(0.3, 0.5)),
+    ]
+
+
+def test_a_common_base_is_put_in_once():
+    (method,) = build_all(parse_methods(["FedProx"]), {"base": "FedAdam"}).values()
+    assert method.algorithm == FedProx(FedAdam(FCSG()))
+    spec = MethodSpec.parse("FedProx")
+    assert spec.build({}, {"base": MethodSpec.parse("FedProx")}).algorithm == FedProx(FedProx(FCSG()))
+
+
+def test_a_setting_that_no_level_has_is_refused():
+    with pytest.raises(InvalidValue, match=r"momentum = 0.5 .* none of FedAdam has it"):
+        build_all(parse_methods(["FedAdam"]), {"momentum": 0.5})
+
+
+def test_what_a_wrapper_sends_is_that_of_the_method_inside():
+    plain, with_u = parse_methods(["FedAdam", "FedAdam(base=FCSG-M, send_u=int8)"])
+    assert "send_u" not in plain.parameters({})
+    assert "send_u" in with_u.parameters({})
+    assert with_u.build({}) == Method(FedAdam(FCSGM()), Int8())
+    assert MethodSpec.parse(with_u.spell(with_u.build({}))).build({}) == with_u.build({})
+
+
+def test_how_u_is_sent_is_a_setting_of_the_outer_method():
+    with pytest.raises(InvalidValue, match="send_u = 'int8' must be a setting of FedAdam, not of its base"):
+        MethodSpec.parse("FedAdam(base=FCSG-M(send_u=int8))")
+
+
+def test_tuned_values_reach_the_level_that_has_them():
+    spec = MethodSpec.parse("FedAdam(base=FCSG-M(momentum=0.5))")
+    assert spec.build({}, {"momentum": 0.1, "server_rate": 0.2}).algorithm == FedAdam(FCSGM(momentum=0.1), 0.2)
+    assert spec.parse_several("base", "FCSG, FCSG-M(momentum=0.5)") == [
+        MethodSpec.parse("FCSG"),
+        MethodSpec.parse("FCSG-M(momentum=0.5)"),
+    ]
+
+
+OWN_WRAPPER = """
+from dataclasses import dataclass
+from fedcso.algorithms import FCSG, FedProx
+from fedcso.core.algorithm import Algorithm
+
+@dataclass(frozen=True)
+class Outer(FedProx):
+    base: Algorithm = FCSG(0.5)
+"""
+
+
+def test_an_own_method_is_inside_another_or_around_it(mine, tmp_path):
+    inside = MethodSpec.parse(f"FedAdam(base={mine}(friction=0.1))")
+    built = inside.build({})
+    assert built.algorithm.base.friction == 0.1
+    assert MethodSpec.parse(inside.spell(built)).build({}) == built
+    assert owners([inside])["friction"] == [mine]
+    (tmp_path / "outer.py").write_text(OWN_WRAPPER)
+    outer = MethodSpec.parse("outer.py:Outer", tmp_path)
+    assert outer.build({}).algorithm.base == FCSG(0.5)
+    assert outer.build({"learning_rate": 0.1}).algorithm.base == FCSG(0.1)
+    assert MethodSpec.parse("FedAdam(base=mine.py:Mine)", tmp_path).build({}).algorithm.base.friction == 0.5
+
+
 # ----------------------------------------------------------------------------------- one's own methods
 
 
@@ -137,7 +234,9 @@ def test_it_is_known_who_has_a_hyper_parameter(mine):
     having = owners(parse_methods([mine, "FCSG"]))
     assert having["friction"] == [mine]
     assert having["proximity"] == ["CODA+"]
-    assert having["learning_rate"] == [*ALGORITHMS, mine]
+    wrappers = ALGORITHMS.groups()["wrappers around any method"]
+    assert having["learning_rate"] == [name for name in (*ALGORITHMS, mine) if name not in wrappers]
+    assert having["base"] == wrappers
 
 
 def test_a_path_begins_at_the_root(tmp_path, mine):

@@ -5,40 +5,80 @@ from typing import TYPE_CHECKING, Any
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.registry import Registry
 
-ALGORITHMS: Registry[type[Algorithm]] = Registry(
+ALGORITHMS: Registry[type[Algorithm]] = Registry.grouped(
     "algorithm",
     __name__,
     {
-        "FCSG": "fcsg:FCSG",
-        "FCSG-M": "fcsg_m:FCSGM",
-        "Acc-FCSG-M": "acc_fcsg_m:AccFCSGM",
-        "FedAvg": "fedavg:FedAvg",
-        "BSGD": "bsgd:BSGD",
-        "BSpiderBoost": "bspiderboost:BSpiderBoost",
-        "Local-SCGD": "local_scgd:LocalSCGD",
-        "Local-SCGDM": "local_scgdm:LocalSCGDM",
-        "SCAFFOLD": "scaffold:Scaffold",
-        "STEM": "stem:STEM",
-        "SOX": "sox:SOX",
-        "MOML": "moml:MOML",
-        "SOAP": "soap:SOAP",
-        "CODA+": "coda:CODA",
+        "the paper's methods": {
+            "FCSG": "fcsg:FCSG",
+            "FCSG-M": "fcsg_m:FCSGM",
+            "Acc-FCSG-M": "acc_fcsg_m:AccFCSGM",
+        },
+        "momentum and variance reduction": {
+            "MimeLite": "mimelite:MimeLite",
+            "MIME": "mime:MIME",
+            "Fed-GLOMO": "fed_glomo:FedGLOMO",
+            "PAGE": "page:PAGE",
+        },
+        "wrappers around any method": {
+            "ServerRate": "server_rate:ServerRate",
+            "FedAvgM": "fedavgm:FedAvgM",
+            "FedAdagrad": "fedadagrad:FedAdagrad",
+            "FedAdam": "fedadam:FedAdam",
+            "FedYogi": "fedyogi:FedYogi",
+            "FedProx": "fedprox:FedProx",
+            "FAFED": "fafed:FAFED",
+        },
+        "ordinary federated learning": {
+            "FedAvg": "fedavg:FedAvg",
+            "SCAFFOLD": "scaffold:Scaffold",
+            "STEM": "stem:STEM",
+        },
+        "one tracked value for all ξ": {
+            "Local-SCGD": "local_scgd:LocalSCGD",
+            "Local-SCGDM": "local_scgdm:LocalSCGDM",
+        },
+        "one tracked value for each ξ": {
+            "SOX": "sox:SOX",
+            "SOAP": "soap:SOAP",
+        },
+        "meta-learning": {
+            "MOML": "moml:MOML",
+        },
+        "min-max problems": {
+            "CODA+": "coda:CODA",
+        },
+        "one machine": {
+            "BSGD": "bsgd:BSGD",
+            "BSpiderBoost": "bspiderboost:BSpiderBoost",
+        },
     },
 )
-"""Methods by the names they have in their papers. To add one, write its module and a row here."""
+"""Methods by the names they have in their papers, in groups. To add one, write its module and a row here."""
 
 if TYPE_CHECKING:  # type checkers can't read the table; to them, a class that is missing here is of type Any
     from fedcso.algorithms.acc_fcsg_m import AccFCSGM as AccFCSGM
     from fedcso.algorithms.bsgd import BSGD as BSGD
     from fedcso.algorithms.bspiderboost import BSpiderBoost as BSpiderBoost
     from fedcso.algorithms.coda import CODA as CODA
+    from fedcso.algorithms.fafed import FAFED as FAFED
     from fedcso.algorithms.fcsg import FCSG as FCSG
     from fedcso.algorithms.fcsg_m import FCSGM as FCSGM
+    from fedcso.algorithms.fed_glomo import FedGLOMO as FedGLOMO
+    from fedcso.algorithms.fedadagrad import FedAdagrad as FedAdagrad
+    from fedcso.algorithms.fedadam import FedAdam as FedAdam
     from fedcso.algorithms.fedavg import FedAvg as FedAvg
+    from fedcso.algorithms.fedavgm import FedAvgM as FedAvgM
+    from fedcso.algorithms.fedprox import FedProx as FedProx
+    from fedcso.algorithms.fedyogi import FedYogi as FedYogi
     from fedcso.algorithms.local_scgd import LocalSCGD as LocalSCGD
     from fedcso.algorithms.local_scgdm import LocalSCGDM as LocalSCGDM
+    from fedcso.algorithms.mime import MIME as MIME
+    from fedcso.algorithms.mimelite import MimeLite as MimeLite
     from fedcso.algorithms.moml import MOML as MOML
+    from fedcso.algorithms.page import PAGE as PAGE
     from fedcso.algorithms.scaffold import Scaffold as Scaffold
+    from fedcso.algorithms.server_rate import ServerRate as ServerRate
     from fedcso.algorithms.soap import SOAP as SOAP
     from fedcso.algorithms.sox import SOX as SOX
     from fedcso.algorithms.stem import STEM as STEM

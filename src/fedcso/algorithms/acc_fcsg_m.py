@@ -32,6 +32,7 @@ class AccFCSGM(Algorithm):
 
     durable: ClassVar[bool] = False
     steady: ClassVar[bool] = True
+    use_when: ClassVar[str] = "if samples are more expensive than computation: the best rate in theory"
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

@@ -10,7 +10,7 @@ and Applications in Meta Learning, NeurIPS 2020.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from fedcso.algorithms.fcsg import FCSG
 from fedcso.core.algorithm import Algorithm, Schedule, State
@@ -28,6 +28,8 @@ class BSGD(Algorithm):
     """
 
     learning_rate: Schedule = 0.01
+
+    use_when: ClassVar[str] = "as a baseline on pooled data"
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

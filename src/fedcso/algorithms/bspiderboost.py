@@ -35,6 +35,7 @@ class BSpiderBoost(Algorithm):
     large_batch: int = 100
 
     durable: ClassVar[bool] = False
+    use_when: ClassVar[str] = "on pooled data, if a large batch is affordable now and then"
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

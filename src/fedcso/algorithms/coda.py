@@ -13,7 +13,7 @@ References: Guo et al., Communication-Efficient Distributed Stochastic AUC Maxim
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -37,6 +37,8 @@ class CODA(Algorithm):
     proximity: Schedule = 0.01
     stage_steps: int = 1000
     """The steps of a stage, after which the anchor is renewed and the step size divided by three."""
+
+    use_when: ClassVar[str] = "for AUROC as a min-max problem"
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

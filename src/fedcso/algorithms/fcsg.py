@@ -27,6 +27,7 @@ class FCSG(Algorithm):
     learning_rate: Schedule = 0.01
 
     steady: ClassVar[bool] = True
+    use_when: ClassVar[str] = "as a first choice; only the learning rate has to be set"
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

@@ -29,6 +29,7 @@ class FCSGM(Algorithm):
     momentum: Schedule = 0.1
 
     steady: ClassVar[bool] = True
+    use_when: ClassVar[str] = "usually the best for its cost: momentum reduces the noise of small batches"
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

@@ -10,6 +10,7 @@ Data, AISTATS 2017.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fedcso.core.algorithm import Algorithm, Schedule, State, at
 from fedcso.core.errors import require_positive
@@ -25,6 +26,8 @@ class FedAvg(Algorithm):
     """
 
     learning_rate: Schedule = 0.01
+
+    use_when: ClassVar[str] = "if nothing is nested"
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

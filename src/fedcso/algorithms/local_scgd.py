@@ -46,6 +46,7 @@ class LocalSCGD(Algorithm):
     tracking: Schedule = 0.5
     blend: Blend = "mean"
     tracks: ClassVar[bool] = True
+    use_when: ClassVar[str] = "as a baseline, or if η does not depend on ξ"
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

@@ -38,6 +38,7 @@ class LocalSCGDM(Algorithm):
     momentum: Schedule = 0.1
     blend: Blend = "mean"
     tracks: ClassVar[bool] = True
+    use_when: ClassVar[str] = "as Local-SCGD, with momentum"
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

@@ -12,6 +12,7 @@ Federated Learning, JMLR 2023.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fedcso.algorithms.sox import SOX
 
@@ -22,3 +23,5 @@ class MOML(SOX):
 
     learning_rate is α, tracking is γ, momentum is β (1 for none).
     """
+
+    use_when: ClassVar[str] = "for a few fixed tasks, each met many times"

@@ -12,6 +12,7 @@ Reference: Karimireddy et al., SCAFFOLD: Stochastic Controlled Averaging for Fed
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fedcso.core.algorithm import Algorithm, Schedule, Server, State, at
 from fedcso.core.errors import require_positive
@@ -28,6 +29,8 @@ class Scaffold(Algorithm):
     """
 
     learning_rate: Schedule = 0.01
+
+    use_when: ClassVar[str] = "if nothing is nested and clients differ much"
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

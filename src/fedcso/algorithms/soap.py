@@ -32,6 +32,7 @@ class SOAP(Algorithm):
     tracking: Schedule = 0.5
     stacks: ClassVar[bool] = False
     tracks: ClassVar[bool] = True
+    use_when: ClassVar[str] = "for average precision with few positives and small inner batches"
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

@@ -41,6 +41,7 @@ class SOX(Algorithm):
     momentum: Schedule = 0.1
     stacks: ClassVar[bool] = False
     tracks: ClassVar[bool] = True
+    use_when: ClassVar[str] = "for finitely many ξ and small inner batches; it keeps an inner value for each"
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)

@@ -11,6 +11,7 @@ Sample and Communication Complexities for Federated Learning, NeurIPS 2021.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fedcso.algorithms.acc_fcsg_m import AccFCSGM
 
@@ -21,3 +22,5 @@ class STEM(AccFCSGM):
 
     learning_rate is α, momentum is β (the weight of the NEW gradient).
     """
+
+    use_when: ClassVar[str] = "if nothing is nested and samples are more expensive than computation"

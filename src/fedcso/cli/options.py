@@ -18,7 +18,6 @@ from fedcso.estimators import ESTIMATORS
 from fedcso.runs.config import MAIN, Flat
 from fedcso.runs.folder import read_yaml
 from fedcso.runs.methods import SEND_U, MethodSpec, owners, parse_methods
-from fedcso.runs.methods import hyper_parameters as spec_names
 from fedcso.runs.specs import CODEC_NAMES, TaskMaker, task_maker
 from fedcso.runs.tracking import TRACKERS
 
@@ -161,7 +160,7 @@ def _add_options(
     group.add_argument("--name", type=str, help="a name for the run folder; by default the problem's")
     extend(parser)
     taken = parser.known_options()
-    usable = {name for spec in methods for name in spec_names(spec.kind)}
+    usable = {name for spec in methods for name in spec.hyper_parameters({})}
     for name, having in owners(methods).items():
         if name in taken:  # by another option; the hyper-parameter can still be set as NAME(option=value)
             continue

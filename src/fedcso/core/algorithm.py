@@ -1,7 +1,7 @@
 """The interface of a federated method: what clients and server compute between messages, not how messages travel."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import fields, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
@@ -51,18 +51,29 @@ class Algorithm(ABC):
     (`fedcso.core.codec`).
     """
 
-    durable: ClassVar[bool] = True
-    """False if `local` is useless to a client that missed a round (the previous iterate, for example); it is then
-    discarded, and `receive` gets None."""
+    use_when: ClassVar[str] = ""
+    """When to use the method, in a few words, for `fedcso list`."""
 
-    stacks: ClassVar[bool] = True
-    """False if clients' states can't be stacked along leading axes: their shapes differ, or they are too large."""
+    @property
+    def durable(self) -> bool:
+        """False if `local` is useless to a client that missed a round (the previous iterate, for example); it is then
+        discarded, and `receive` gets None. Most methods declare it, and the three below, as class variables."""
+        return True
 
-    tracks: ClassVar[bool] = False
-    """True if the inner value ĝ is tracked over steps instead of estimated in each; no estimator is used then."""
+    @property
+    def stacks(self) -> bool:
+        """False if clients' states can't be stacked along leading axes: their shapes differ, or they are too large."""
+        return True
 
-    steady: ClassVar[bool] = False
-    """True if, with constant hyper-parameters, all steps t > 0 are the same computation, which can be compiled once."""
+    @property
+    def tracks(self) -> bool:
+        """True if the inner value ĝ is tracked over steps instead of estimated in each; no estimator is used then."""
+        return False
+
+    @property
+    def steady(self) -> bool:
+        """True if, with constant hyper-parameters, all steps t > 0 are the same computation, to be compiled once."""
+        return False
 
     def init(self, x: Tree) -> Server:
         """Return the server's initial state; x may be any pytree."""
@@ -77,7 +88,10 @@ class Algorithm(ABC):
         """Return the state after one local step on the samples drawn for it."""
 
     def send(self, state: State, steps: range) -> State:
-        """Return the state to send after the last of the round's steps."""
+        """Return the state to send after the last of the round's steps.
+
+        Also called right after `receive`, without steps in between, to find out what a message looks like.
+        """
         return state
 
     def aggregate(self, server: Server, mean: dict[str, Tree], fraction: Weight) -> Server:
@@ -104,15 +118,28 @@ class OfUnknownLength(Protocol):
         """Return the schedule of a run with T steps."""
 
 
+def settings(algorithm: Algorithm) -> Iterator[tuple[str, Any]]:
+    """Return the names and values of all hyper-parameters, also of a method that is one of them (a wrapper's base)."""
+    for name, value in vars(algorithm).items():
+        if isinstance(value, Algorithm):
+            yield from settings(value)
+        else:
+            yield name, value
+
+
 def bind_schedules(algorithm: Algorithm, total_steps: int) -> Algorithm:
     """Return the method with schedules that know the length T of the run."""
-    bound = {
-        name: value.over(total_steps) for name, value in vars(algorithm).items() if isinstance(value, OfUnknownLength)
-    }
-    if not bound:
+
+    def bound(value: Any) -> Any:
+        if isinstance(value, Algorithm):
+            return bind_schedules(value, total_steps)
+        return value.over(total_steps) if isinstance(value, OfUnknownLength) else value
+
+    changed = {name: new for name, value in vars(algorithm).items() if (new := bound(value)) is not value}
+    if not changed:
         return algorithm
     result = copy(algorithm)
-    vars(result).update(bound)
+    vars(result).update(changed)
     return result
 
 
@@ -134,9 +161,11 @@ def grid(algorithms: Sequence[Algorithm]) -> Algorithm:
         values = [getattr(a, field.name) for a in algorithms]
         if all(value == values[0] for value in values):
             continue
-        if field.type is int or any(isinstance(value, torch.Tensor | str) for value in values):
+        if all(isinstance(value, Algorithm) for value in values):
+            stacked[field.name] = grid(values)
+        elif field.type is int or any(isinstance(value, torch.Tensor | str) for value in values):
             raise InvalidValue(field.name, values, "the same in all settings of a grid: only real numbers can vary")
-        if any(callable(value) for value in values):
+        elif any(callable(value) for value in values):
             stacked[field.name] = lambda t, values=values: _as_grid([at(value, t) for value in values])
         else:
             stacked[field.name] = _as_grid(values)

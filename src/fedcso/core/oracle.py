@@ -1,6 +1,7 @@
 """The oracle: gradient estimates on given samples, the only access that algorithms have to a problem."""
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, ClassVar
 
 import torch
@@ -15,8 +16,16 @@ Watch = Callable[[torch.Tensor, Tree], None]
 """A function that is called with every loss and gradient that an oracle computes."""
 
 
+Steer = Callable[[Tree, Tree], Tree]
+"""(x, direction) → the direction to move along instead."""
+
+
 def _ignore(losses: torch.Tensor, gradient: Tree) -> None:
     pass
+
+
+def _straight(x: Tree, direction: Tree) -> Tree:
+    return direction
 
 
 class Oracle:
@@ -45,17 +54,18 @@ class Oracle:
         self.outer_count = outer_count
         """The number of different ξ in the client's data, for methods with a state for each ξ."""
         self.weight_decay = weight_decay
-        self._gradients = 0
+        self._counts: list[int] = []
+        self._steer: Steer = _straight
         self._formula = estimator.is_plain and problem.closed_form is not None
 
     @property
     def costs(self) -> Costs:
         """The gradients computed so far; a cohort counts those of ONE client."""
-        return Costs(gradients=self._gradients)
+        return Costs(gradients=sum(self._counts))
 
     def count(self, gradients: int) -> None:
         """Count gradients, also those that were computed elsewhere on behalf of this oracle."""
-        self._gradients += gradients
+        self._counts.append(gradients)
 
     def value(self, x: Tree, batch: Batch) -> torch.Tensor:
         """Return F̂(x) averaged over the batch's ξ, plus r(x)."""
@@ -105,10 +115,19 @@ class Oracle:
 
     def move(self, x: Tree, direction: Tree, step_size: Weight) -> Tree:
         """Return Π_X(x − α u)."""
-        moved = add_scaled(x, direction, -step_size)
+        moved = add_scaled(x, self._steer(x, direction), -step_size)
         if self.problem.project is None:
             return moved
         return self._lift(self.problem.project, takes_batch=False)(moved)
+
+    def steered(self, steer: Steer) -> "Oracle":
+        """Return this oracle with moves along steer(x, u) instead of u; gradients are counted with this one's.
+
+        For methods around others, which change how their base moves: the innermost changes the direction first.
+        """
+        result = copy(self)
+        result._steer = lambda x, direction: self._steer(x, steer(x, direction))
+        return result
 
     def _losses(self, x: Tree, batch: Batch) -> torch.Tensor:
         """Return F̂ + r for each ξ."""

@@ -25,7 +25,22 @@ class Registry(MutableMapping[str, T]):
         self.kind = kind
         self._package = package
         self._rows = dict(rows)
+        self._groups: dict[str, str] = {}
         self._loaded: dict[str, T] = {}
+
+    @classmethod
+    def grouped(cls, kind: str, package: str, groups: Mapping[str, Mapping[str, str]]) -> "Registry[T]":
+        """Return a table whose rows stand in groups: {title of a group: rows}."""
+        found: Registry[T] = cls(kind, package, {name: row for rows in groups.values() for name, row in rows.items()})
+        found._groups = {name: title for title, rows in groups.items() for name in rows}
+        return found
+
+    def groups(self) -> dict[str, list[str]]:
+        """Return the names by the titles of their groups; the title is empty for those without a group."""
+        found: dict[str, list[str]] = {}
+        for name in self:
+            found.setdefault(self._groups.get(name, ""), []).append(name)
+        return found
 
     def __getitem__(self, name: str) -> T:
         if name in self._loaded:

@@ -112,7 +112,7 @@ def norm(tree: Tree, lead: int = 0) -> torch.Tensor:
     return torch.stack(squares).sum(0).sqrt()
 
 
-def _align(weight: Weight, leaf: torch.Tensor) -> Weight:
+def align(weight: Weight, leaf: torch.Tensor) -> Weight:
     """Reshape a grid of weights to broadcast along the FIRST axes of a leaf instead of its last."""
     if isinstance(weight, torch.Tensor):
         return weight.to(leaf).reshape(weight.shape + (1,) * (leaf.ndim - weight.ndim))
@@ -127,7 +127,7 @@ def subtract(a: Tree, b: Tree) -> Tree:
 def add_scaled(a: Tree, b: Tree, weight: Weight) -> Tree:
     """Return a + weight·b, where the weight is a number or, for a grid, a tensor with one number per leading index."""
     if isinstance(weight, torch.Tensor):
-        return map_leaves(lambda p, q: torch.addcmul(p, q, _align(weight, p)), a, b)  # type: ignore[arg-type]
+        return map_leaves(lambda p, q: torch.addcmul(p, q, align(weight, p)), a, b)  # type: ignore[arg-type]
     if abs(weight) > LARGEST:
         weight = math.copysign(math.inf, weight)  # torch raises for numbers beyond float32
     return map_leaves(lambda p, q: torch.add(p, q, alpha=weight), a, b)
@@ -135,7 +135,7 @@ def add_scaled(a: Tree, b: Tree, weight: Weight) -> Tree:
 
 def mix(old: Tree, new: Tree, weight: Weight) -> Tree:
     """Return (1 − weight)·old + weight·new, which is exactly `new` for weight 1."""
-    return map_leaves(lambda p, q: torch.lerp(p, q, _align(weight, p)), old, new)
+    return map_leaves(lambda p, q: torch.lerp(p, q, align(weight, p)), old, new)
 
 
 def average(trees: Sequence[Tree], weights: Sequence[float]) -> Tree:

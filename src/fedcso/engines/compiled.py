@@ -10,14 +10,13 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from functools import partial
 from math import ceil
 from typing import Any
 
 import torch
 
-from fedcso.core.algorithm import Algorithm, State
+from fedcso.core.algorithm import Algorithm, State, settings
 from fedcso.core.errors import FedcsoError
 from fedcso.core.problem import Batch, split_steps
 from fedcso.core.tree import Tree, index
@@ -33,7 +32,7 @@ AT_ONCE = 32
 def why_not_compiled(algorithm: Algorithm, job: Job) -> str:
     """Return why the steps can't be compiled, or an empty string if they can."""
     compiler = os.environ.get("CXX", "g++")
-    if not algorithm.steady or any(callable(getattr(algorithm, field.name)) for field in fields(algorithm)):  # type: ignore[arg-type]
+    if not algorithm.steady or any(callable(value) for _, value in settings(algorithm)):
         return f"steps of {type(algorithm).__name__} with these settings are not all alike"
     if job.problem.closed_form is None or not job.estimator.is_plain:
         return f"{type(job.problem).__name__} has no formula for the gradient of this estimator"

@@ -92,7 +92,8 @@ class Opened:
     def example(self) -> Message:
         """A template of the clients' messages: that of a new client before any step."""
         shared, memory = self._as_new
-        return self.job.codec.reply(shared, memory, self.round)[0]
+        state = self.job.algorithm.send(self.job.algorithm.receive(shared, None), self.round.steps)
+        return self.job.codec.reply(state.shared, memory, self.round)[0]
 
     @cached_property
     def _as_new(self) -> tuple[dict[str, Tree], Memory]:

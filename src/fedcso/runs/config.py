@@ -177,9 +177,13 @@ class RunConfig:
         """Create the methods, by the names in `algorithm`."""
         return build_all(self.methods, self.hyper_parameters)
 
+    def _method_names(self) -> list[str]:
+        """Return the names of the methods, and of those inside them."""
+        return [level.name for method in self.methods for level in method.levels(self.hyper_parameters)]
+
     def sources(self) -> list[user_code.Source]:
         """Return the user's files that the run depends on."""
-        names = {"problem": [self.problem], "algorithm": [method.name for method in self.methods]}
+        names = {"problem": [self.problem], "algorithm": self._method_names()}
         names |= {name: [value] for name, value in self._own_options().items()}
         found = [
             user_code.read_source(kind, name, self.root)

@@ -1,8 +1,9 @@
-"""Parse and build methods: `FCSG-M`, `FCSG-M(momentum=0.5)`, `my_file.py:MyMethod(friction=0.1)`."""
+"""Parse and build methods: `FCSG-M`, `FCSG-M(momentum=0.5)`, `FedAdam(base=FCSG-M(momentum=0.5))`,
+`my_file.py:MyMethod(friction=0.1)`.
+"""
 
-import ast
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_origin, get_type_hints
 
@@ -11,11 +12,20 @@ import torch
 from fedcso.algorithms import ALGORITHMS
 from fedcso.codecs import CODECS
 from fedcso.core import user_code
-from fedcso.core.algorithm import Algorithm
+from fedcso.core.algorithm import Algorithm, settings
 from fedcso.core.codec import Codec, full
 from fedcso.core.errors import InvalidValue, UnknownName
 from fedcso.core.tree import without
-from fedcso.runs.specs import Parse, is_own, parse_codec, parse_several, parse_value, parse_words, spell
+from fedcso.runs.specs import (
+    Parse,
+    is_own,
+    parse_codec,
+    parse_several,
+    parse_value,
+    parse_words,
+    spell,
+    split_at_commas,
+)
 
 SEND_U = "send_u"
 """The setting that selects a codec for u."""
@@ -29,8 +39,8 @@ class Method(NamedTuple):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All settings by name; the codec only if it is not the default."""
-        return dict(vars(self.algorithm)) | ({} if self.codec == full else {SEND_U: self.codec})
+        """All settings by name, also those of a method inside; the codec only if it is not the default."""
+        return dict(settings(self.algorithm)) | ({} if self.codec == full else {SEND_U: self.codec})
 
 
 def hyper_parameters(kind: type[Algorithm]) -> list[str]:
@@ -38,50 +48,73 @@ def hyper_parameters(kind: type[Algorithm]) -> list[str]:
     return [field.name for field in fields(kind)]  # type: ignore[arg-type]  # algorithms are dataclasses
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MethodSpec:
-    """A parsed method specification: the class, and the settings in brackets."""
+    """A parsed method specification: the class, and the settings in brackets.
+
+    A method that wraps another has a setting, `base`, whose value is a specification too. A level is a specification
+    or one inside it: settings, whether common or tuned, are for every level that has them.
+    """
 
     text: str
     """The specification as written; results are labelled with it."""
     kind: type[Algorithm]
     settings: Mapping[str, Any]
+    usual: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of a method inside another's defaults, which common settings replace."""
+    root: Path = user_code.HERE
+    """The folder to which paths of the user's files are relative."""
 
     @classmethod
     def parse(cls, text: str, root: Path = user_code.HERE) -> "MethodSpec":
         """Parse `NAME` or `NAME(option=value, …)`; NAME may be `path.py:Name`, relative to `root`, or `module:Name`."""
-        name, bracket, rest = text.partition("(")
-        kind = _kind(name.strip(), root)
+        name, bracket, rest = text.strip().partition("(")
+        spec = cls(text, _kind(name.strip(), root), {}, root=root)
         if not bracket:
-            return cls(text, kind, {})
-        source = f"f({rest}"
-        try:
-            call = ast.parse(source, mode="eval").body
-        except SyntaxError:
-            call = None
-        if not isinstance(call, ast.Call) or call.args or any(keyword.arg is None for keyword in call.keywords):
+            return spec
+        parts = [part.partition("=") for part in split_at_commas(rest.removesuffix(")"))]
+        empty = not rest.removesuffix(")").strip()
+        if not rest.endswith(")") or not (parts or empty) or not all(key.strip().isidentifier() for key, *_ in parts):
             raise InvalidValue("algorithm", text, "NAME or NAME(option=value, option=value)")
-        given = {str(keyword.arg): ast.get_source_segment(source, keyword.value) for keyword in call.keywords}
-        known = [*hyper_parameters(kind), SEND_U]
+        known = [*hyper_parameters(spec.kind), SEND_U]
+        given = {key.strip(): value for key, _, value in parts}
         for option in given:
             if option not in known:
                 raise UnknownName(f"option of {name.strip()}", option, known)
-        return cls(text, kind, {option: _parser(kind, option)(option, value) for option, value in given.items()})
+        return replace(spec, settings={option: spec._parser(option)(option, value) for option, value in given.items()})
+
+    @classmethod
+    def of(cls, algorithm: Algorithm) -> "MethodSpec":
+        """Return the specification of a method whose settings are defaults, which common settings replace."""
+        kind = type(algorithm)
+        name = next((name for name, known in ALGORITHMS.items() if known is kind), kind.__name__)
+        return cls(name, kind, {}, dict(vars(algorithm)))
+
+    def __repr__(self) -> str:
+        return self.text
 
     @property
     def name(self) -> str:
         """The name before the bracket."""
         return self.text.partition("(")[0].strip()
 
+    def levels(self, common: Mapping[str, Any]) -> list["MethodSpec"]:
+        """Return this specification and those of the methods inside it."""
+        return [self, *(level for _, spec, rest, _ in self._inside(common, {}) for level in spec.levels(rest))]
+
+    def hyper_parameters(self, common: Mapping[str, Any]) -> list[str]:
+        """Return the names of the hyper-parameters of all levels."""
+        return list(dict.fromkeys(name for level in self.levels(common) for name in hyper_parameters(level.kind)))
+
     def parameters(self, common: Mapping[str, Any]) -> list[str]:
         """The names that can be set: hyper-parameters, and `send_u` if the method shares u."""
-        own = hyper_parameters(self.kind)
-        shared = _shared(self.kind(**self._settings(common)))
+        own, shared = self.hyper_parameters(common), _shared(self._build(common, {}))
         return [*own, SEND_U] if any(kind.needs and kind.needs <= shared for kind in CODECS.values()) else own
 
-    def parse_several(self, name: str, text: str) -> list[Any]:
+    def parse_several(self, name: str, text: str, common: Mapping[str, Any] | None = None) -> list[Any]:
         """Parse comma-separated values of a setting."""
-        return parse_several(name, text, _parser(self.kind, name))
+        having = [level for level in self.levels(common or {}) if name in hyper_parameters(level.kind)]
+        return parse_several(name, text, next(iter(having), self)._parser(name))
 
     def build(self, common: Mapping[str, Any], values: Mapping[str, Any] | None = None) -> Method:
         """Return the method with its settings.
@@ -89,8 +122,8 @@ class MethodSpec:
         `common` settings, as options or a file give them, are for every method that has them; those in brackets come
         before them, and `values` before all.
         """
+        algorithm = self._build(common, values or {})
         chosen = {**self.settings, **(values or {})}
-        algorithm = self.kind(**without(self._settings(common) | chosen, SEND_U))
         codec = chosen.get(SEND_U, parse_codec(SEND_U, common[SEND_U]) if SEND_U in common else full)
         if codec.needs <= _shared(algorithm):
             return Method(algorithm, codec)
@@ -98,16 +131,56 @@ class MethodSpec:
             raise InvalidValue(SEND_U, spell(codec), f"left out: {self.name} does not share u")
         return Method(algorithm)
 
-    def spell(self, method: Method) -> str:
+    def spell(self, method: Method, common: Mapping[str, Any] | None = None) -> str:
         """Return the specification of a method with these settings."""
-        options = ", ".join(f"{key}={spell(value)}" for key, value in method.settings.items())
-        return f"{self.name}({options})"
+        names = {level.kind: level.name for level in self.levels(common or {})}
 
-    def _settings(self, common: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the given hyper-parameters."""
-        names = hyper_parameters(self.kind)
-        known = {name: _parser(self.kind, name)(name, common[name]) for name in names if name in common}
-        return known | without(dict(self.settings), SEND_U)
+        def spelled(value: Any, more: dict[str, Any] | None = None) -> str:
+            if not isinstance(value, Algorithm):
+                return spell(value)
+            name = names.get(type(value)) or MethodSpec.of(value).name
+            options = ", ".join(f"{key}={spelled(part)}" for key, part in (vars(value) | (more or {})).items())
+            return f"{name}({options})"
+
+        return spelled(method.algorithm, {} if method.codec == full else {SEND_U: method.codec})
+
+    def _chosen(self, common: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the given hyper-parameters of this level; methods inside are specifications."""
+        own = hyper_parameters(self.kind)
+        known = {name: self._parser(name)(name, common[name]) for name in own if name in common}
+        tuned = {name: values[name] for name in own if name in values}
+        found = {**_defaults_inside(self.kind), **self.usual, **known, **without(dict(self.settings), SEND_U), **tuned}
+        return {key: MethodSpec.of(value) if isinstance(value, Algorithm) else value for key, value in found.items()}
+
+    def _build(self, common: Mapping[str, Any], values: Mapping[str, Any]) -> Algorithm:
+        """Return the method without its codec."""
+        inside = {name: spec._build(*rest) for name, spec, *rest in self._inside(common, values)}
+        return self.kind(**self._chosen(common, values) | inside)
+
+    def _inside(
+        self, common: Mapping[str, Any], values: Mapping[str, Any]
+    ) -> Iterator[tuple[str, "MethodSpec", Any, Any]]:
+        """Return the methods inside this one, and what is left for them: a common or tuned method is put in once."""
+        for name, spec in self._chosen(common, values).items():
+            if isinstance(spec, MethodSpec):
+                written = name in self.settings and name not in values
+                yield name, spec, common if written else without(dict(common), name), without(dict(values), name)
+
+    def _parser(self, name: str) -> Parse:
+        """Return the function that parses the values of a setting."""
+        if name == SEND_U:
+            return parse_codec
+        hint = _hint(self.kind, name)
+        if isinstance(hint, type) and issubclass(hint, Algorithm):
+            return self._parse_inside
+        return parse_words if hint is str or get_origin(hint) is Literal else parse_value
+
+    def _parse_inside(self, name: str, given: Any) -> "MethodSpec":
+        """Parse a method inside this one."""
+        spec = MethodSpec.parse(parse_words(name, given), self.root)
+        if SEND_U in spec.settings:
+            raise InvalidValue(SEND_U, spell(spec.settings[SEND_U]), f"a setting of {self.name}, not of its {name}")
+        return spec
 
 
 def parse_methods(texts: Sequence[str], root: Path = user_code.HERE) -> tuple[MethodSpec, ...]:
@@ -132,7 +205,7 @@ def build_all(specs: Iterable[MethodSpec], common: Mapping[str, Any]) -> dict[st
 
 def owners(specs: Iterable[MethodSpec]) -> dict[str, list[str]]:
     """Return, for each hyper-parameter, the built-in and given methods that have it."""
-    kinds = dict(ALGORITHMS) | {spec.name: spec.kind for spec in specs if is_own(spec.name)}
+    kinds = dict(ALGORITHMS) | {one.name: one.kind for spec in specs for one in spec.levels({}) if is_own(one.name)}
     found: dict[str, list[str]] = {}
     for name, kind in kinds.items():
         for parameter in hyper_parameters(kind):
@@ -153,15 +226,21 @@ def _kind(name: str, root: Path) -> type[Algorithm]:
     return kind
 
 
-def _parser(kind: type[Algorithm], name: str) -> Parse:
-    """Return the function that parses the values of a setting."""
-    if name == SEND_U:
-        return parse_codec
+def _hint(kind: type[Algorithm], name: str) -> Any:
+    """Return the type of a hyper-parameter, None if it can't be found out."""
     try:
-        hint = get_type_hints(kind).get(name)
+        return get_type_hints(kind).get(name)
     except NameError:  # annotations that only type checkers can read
-        hint = None
-    return parse_words if hint is str or get_origin(hint) is Literal else parse_value
+        return None
+
+
+def _defaults_inside(kind: type[Algorithm]) -> dict[str, Algorithm]:
+    """Return the methods that are defaults of a method's hyper-parameters."""
+    defaults = {
+        one.name: one.default if one.default_factory is MISSING else one.default_factory()
+        for one in fields(kind)  # type: ignore[arg-type]  # algorithms are dataclasses
+    }
+    return {name: value for name, value in defaults.items() if isinstance(value, Algorithm)}
 
 
 def _shared(algorithm: Algorithm) -> set[str]:

@@ -57,14 +57,35 @@ def parse_codec(name: str, given: Any) -> Codec:
 
 def parse_several(name: str, text: str, parse: Parse = parse_value) -> list[Any]:
     """Parse comma-separated values."""
-    source = f"[{text}]"
-    try:
-        nodes = ast.parse(source, mode="eval").body
-    except SyntaxError:
-        nodes = None
-    if not isinstance(nodes, ast.List) or not nodes.elts:
+    parts = split_at_commas(text)
+    if not parts:
         raise InvalidValue(name, text, "values separated by commas")
-    return [parse(name, ast.get_source_segment(source, node)) for node in nodes.elts]
+    return [parse(name, part) for part in parts]
+
+
+def split_at_commas(text: str) -> list[str]:
+    """Split a text at the commas outside brackets and quotes; return an empty list if that is not possible.
+
+    Unlike a parser of Python, it accepts every method's name as a value: `base=CODA+`, `base=my_file.py:Mine`.
+    """
+    parts, closing, quote = [""], "", ""
+    for sign in text:
+        if sign == "," and not closing and not quote:
+            parts.append("")
+            continue
+        parts[-1] += sign
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "'\"":
+            quote = sign
+        elif sign in _BRACKETS:
+            closing = _BRACKETS[sign] + closing
+        elif sign in _BRACKETS.values():
+            if sign != closing[:1]:
+                return []
+            closing = closing[1:]
+    whole = not closing and not quote and all(part.strip() for part in parts)
+    return [part.strip() for part in parts] if whole else []
 
 
 def spell(value: Any) -> str:
@@ -78,6 +99,7 @@ def spell(value: Any) -> str:
     return repr(value)
 
 
+_BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _TRUTH = {"true": True, "false": False}
 _VALUES = "a number, or a schedule: " + ", ".join(f"{name}(…)" for name in SCHEDULES)
 CODEC_NAMES = ", ".join(f"{name}(k)" if fields(kind) else name for name, kind in CODECS.items())

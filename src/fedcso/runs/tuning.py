@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fedcso.core.algorithm import Algorithm
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName, require_count
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
@@ -97,7 +98,11 @@ class SweepConfig:
     def points(self, spec: MethodSpec) -> list[Point]:
         """Return the grid points of a method, over those hyper-parameters that it has."""
         own = self.parameters(spec)
-        axes = {name: spec.parse_several(name, text) for name, text in self.grid.items() if name in own}
+        axes = {
+            name: spec.parse_several(name, text, self.run.hyper_parameters)
+            for name, text in self.grid.items()
+            if name in own
+        }
         combinations = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
         return [self.point(spec, values) for values in combinations]
 
@@ -170,10 +175,18 @@ def stackable(points: Iterable[Point]) -> list[list[Point]]:
     """Group settings that differ only in real numbers, which can be stacked."""
     groups: dict[str, list[Point]] = {}
     for point in points:
-        settings = vars(point.method.algorithm)
-        fixed = {k: v for k, v in settings.items() if not isinstance(v, float) and not callable(v)}
-        groups.setdefault(repr((fixed, point.method.codec)), []).append(point)
+        groups.setdefault(repr((_fixed(point.method.algorithm), point.method.codec)), []).append(point)
     return list(groups.values())
+
+
+def _fixed(algorithm: Algorithm) -> Any:
+    """Return what the settings of a grid have in common: the methods and all but their real numbers."""
+    values = {
+        name: _fixed(value) if isinstance(value, Algorithm) else value
+        for name, value in vars(algorithm).items()
+        if not isinstance(value, float) and not callable(value)
+    }
+    return type(algorithm), values
 
 
 def _assignments(option: str, values: Flat, form: str) -> list[tuple[str, str]]:

@@ -241,6 +241,16 @@ def test_a_methods_own_setting_goes_before_the_common_one(drawn_blank):
     assert losses[0] == losses[1]
 
 
+def test_options_reach_the_method_inside_another(drawn_blank):
+    options = ["--base", "FCSG-M", "--momentum", "0.7", "--server-rate", "0.3"]
+    common = run("run", *QUADRATIC, "--algorithm", "FedAdam", *options, out=drawn_blank / "a")
+    nested = "FedAdam(base=FCSG-M(momentum=0.7), server_rate=0.3)"
+    alone = run("run", *QUADRATIC, "--algorithm", nested, out=drawn_blank / "b")
+    other = run("run", *QUADRATIC, "--algorithm", "FedAdam(base=FCSG-M, server_rate=0.3)", out=drawn_blank / "c")
+    losses = [[row["loss"] for row in read_csv(folder / "metrics.csv")] for folder in (common, alone, other)]
+    assert losses[0] == losses[1] != losses[2]
+
+
 @pytest.mark.parametrize("engine", ["stacked", "threads", "reference"])
 def test_engines_agree(drawn_blank, engine):
     expected = run("run", *QUADRATIC, out=drawn_blank / "a")

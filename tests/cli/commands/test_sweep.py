@@ -76,6 +76,18 @@ def test_the_whole_grid_is_kept_best_first_and_the_best_is_chosen(blank):
     assert chosen_of(folder) == [f"FCSG-M(learning_rate={best['learning_rate']}, momentum={best['momentum']})"]
 
 
+def test_both_levels_of_a_method_around_another_are_tuned(blank):
+    grid = ["--grid", "momentum=0.5,0.9", "server_rate=0.1,0.3"]
+    folder = run("sweep", *QUADRATIC, "--algorithm", "FedAvgM(base=FCSG-M)", *grid, *SEEDS, out=blank)
+    table = read_csv(folder / "sweep.csv")
+    points = {(row["momentum"], row["server_rate"]) for row in table}
+    assert points == {(momentum, rate) for momentum in ("0.5", "0.9") for rate in ("0.1", "0.3")}
+    assert len({row["loss F(x)"] for row in table}) == len(points)
+    best = table[0]
+    inside = f"FCSG-M(learning_rate=0.01, momentum={best['momentum']})"
+    assert chosen_of(folder) == [f"FedAvgM(base={inside}, server_rate={best['server_rate']}, server_momentum=0.9)"]
+
+
 def test_a_score_is_what_a_run_of_that_setting_ends_with(blank):
     folder = run("sweep", *QUADRATIC, "--algorithm", "FCSG-M", *GRID, *SEEDS, out=blank / "sweep")
     for row in read_csv(folder / "sweep.csv")[:2]:

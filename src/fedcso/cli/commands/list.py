@@ -12,6 +12,7 @@ from typing import Any
 from fedcso import federation
 from fedcso.algorithms import ALGORITHMS
 from fedcso.cli.parser import simple_parser
+from fedcso.core.algorithm import Algorithm
 from fedcso.core.errors import UnknownName
 from fedcso.core.schedules import SCHEDULES
 from fedcso.datasets import TABLES as DATASETS
@@ -28,16 +29,24 @@ def _first_line(thing: Any) -> str:
 FLOWER = {"flower": _first_line(federation)}
 """Listed with the engines, although it has a command instead of a name for --engine."""
 
+
+def _when_to_use(kind: type[Algorithm]) -> str:
+    return kind.use_when or _first_line(kind)
+
+
 TABLES: dict[str, Callable[[], dict[str, str]]] = {
     "problems": lambda: {name: _first_line(maker) for name, maker in PROBLEMS.items()},
-    "algorithms": lambda: {name: _first_line(kind) for name, kind in ALGORITHMS.items()},
+    "algorithms": lambda: {name: _when_to_use(kind) for name, kind in ALGORITHMS.items()},
     "datasets": lambda: {name: _first_line(table.module(name)) for table in DATASETS for name in table},
     "experiments": lambda: {name: experiment.title for name, experiment in EXPERIMENTS.items()},
     "engines": lambda: {name: _first_line(ENGINES.module(name)) for name in ENGINES} | FLOWER,
     "estimators": lambda: {name: _first_line(estimator.losses) for name, estimator in ESTIMATORS.items()},
     "schedules": lambda: {name: _first_line(kind) for name, kind in SCHEDULES.items()},
 }
-"""By kind, the names and their descriptions: the first line of a docstring, of the object or of its file."""
+"""By kind, the names and their descriptions: when to use a method, else the first line of a docstring."""
+
+GROUPS: dict[str, Callable[[], dict[str, list[str]]]] = {"algorithms": ALGORITHMS.groups}
+"""By kind, the names in groups, for kinds that have many."""
 
 
 def main(arguments: list[str]) -> int:
@@ -49,8 +58,15 @@ def main(arguments: list[str]) -> int:
         raise UnknownName("list", what, TABLES)
     for title, table in TABLES.items():
         if what in (None, title):
-            print(f"{title}:")
-            for name, words in table().items():
-                print(f"  {name:20} {words}")
-            print()
+            _print_table(title, table(), GROUPS[title]() if title in GROUPS else {})
     return 0
+
+
+def _print_table(title: str, described: dict[str, str], groups: dict[str, list[str]]) -> None:
+    print(f"{title}:")
+    for group, names in (groups or {"": list(described)}).items():
+        if group:
+            print(f"\n {group}")
+        for name in names:
+            print(f"  {name:20} {described[name]}")
+    print()

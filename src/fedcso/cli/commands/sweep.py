@@ -89,7 +89,7 @@ def _carry_out(folder: RunFolder, config: SweepConfig, task: Task) -> int:
     folder.write("sweep.csv", tables.as_csv(tables.flat(table)))
     show(table, title=f"{metric.title}, best first")
     chosen = [(spec, ranked[spec.text][0].point.method) for spec in config.run.methods]
-    best = {spec.spell(method): method for spec, method in chosen}
+    best = {spec.spell(method, config.run.hyper_parameters): method for spec, method in chosen}
     folder.write("chosen.yaml", yaml.safe_dump({"algorithm": list(best)}, allow_unicode=True))
     final = [config.run.unit(name, task, [one], config.run.seeds, codec) for name, (one, codec) in best.items()]
     found = _execute(folder, config, final)
