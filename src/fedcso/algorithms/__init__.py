@@ -22,6 +22,7 @@ ALGORITHMS: Registry[type[Algorithm]] = Registry(
         "SOX": "sox:SOX",
         "MOML": "moml:MOML",
         "SOAP": "soap:SOAP",
+        "FeDXL2": "fedxl:FeDXL2",
         "CODA+": "coda:CODA",
     },
 )
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # type checkers can't read the table; to them, a class that i
     from fedcso.algorithms.fcsg import FCSG as FCSG
     from fedcso.algorithms.fcsg_m import FCSGM as FCSGM
     from fedcso.algorithms.fedavg import FedAvg as FedAvg
+    from fedcso.algorithms.fedxl import FeDXL2 as FeDXL2
     from fedcso.algorithms.local_scgd import LocalSCGD as LocalSCGD
     from fedcso.algorithms.local_scgdm import LocalSCGDM as LocalSCGDM
     from fedcso.algorithms.moml import MOML as MOML

@@ -19,7 +19,7 @@ Schedule = float | torch.Tensor | Callable[[int], float]
 
 
 class State(NamedTuple):
-    """A client's state: `shared` is sent and averaged over clients, `local` never leaves the client.
+    """A client's state: `shared` is sent and averaged (or pooled) over clients, `local` never leaves the client.
 
     Messages, averages and communication costs all follow from this distinction.
     """
@@ -58,6 +58,10 @@ class Algorithm(ABC):
     stacks: ClassVar[bool] = True
     """False if clients' states can't be stacked along leading axes: their shapes differ, or they are too large."""
 
+    pooled: ClassVar[frozenset[str]] = frozenset()
+    """The keys of `shared` that are concatenated over clients instead of averaged. A client sends entries along the first
+    axis and receives those of all clients, with weights (`fedcso.core.codec.concatenate`); () before the first round."""
+
     tracks: ClassVar[bool] = False
     """True if the inner value ĝ is tracked over steps instead of estimated in each; no estimator is used then."""
 
@@ -81,7 +85,7 @@ class Algorithm(ABC):
         return state
 
     def aggregate(self, server: Server, mean: dict[str, Tree], fraction: Weight) -> Server:
-        """Return the server's next state, given the mean over the fraction of the clients that took part."""
+        """Return the server's next state, given the mean (and the pools) of the fraction of clients that took part."""
         return Server(mean, server.kept)
 
     def outer_batch(self, t: int, plan: Plan) -> int:

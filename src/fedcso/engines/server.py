@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fedcso.core.algorithm import Server
-from fedcso.core.codec import KEPT, Broadcast, Memory, Message, Messages, Round, full
+from fedcso.core.codec import KEPT, Broadcast, Memory, Message, Messages, Round, concatenate, full
 from fedcso.core.costs import Costs
 from fedcso.core.errors import Fault, FedcsoError
 from fedcso.core.metric import Metric
@@ -90,9 +90,10 @@ class Opened:
 
     @cached_property
     def example(self) -> Message:
-        """A template of the clients' messages: that of a new client before any step."""
+        """A template of the clients' messages: that of a new client before any step, without entries for pools."""
         shared, memory = self._as_new
-        return self.job.codec.reply(shared, memory, self.round)[0]
+        without_entries = shared | dict.fromkeys(self.job.algorithm.pooled, ())
+        return self.job.codec.reply(without_entries, memory, self.round)[0]
 
     @cached_property
     def _as_new(self) -> tuple[dict[str, Tree], Memory]:
@@ -143,6 +144,10 @@ class Listed(NamedTuple):
     def mean(self, read: Callable[[Message], Tree]) -> Tree:
         """Return the weighted mean, or what replaces it (such as a median)."""
         return self.combine([read(message) for message in self.messages], self.weights)
+
+    def concatenate(self, read: Callable[[Message], Tree]) -> Tree:
+        """Return the entries of all messages."""
+        return concatenate([read(message) for message in self.messages], self.weights)
 
 
 def gather(

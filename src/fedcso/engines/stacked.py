@@ -14,13 +14,13 @@ from typing import NamedTuple
 import torch
 
 from fedcso.core.algorithm import Algorithm, State, grid
-from fedcso.core.codec import Memory, Message
+from fedcso.core.codec import Memory, Message, concatenate
 from fedcso.core.costs import Costs
 from fedcso.core.errors import Fault, FedcsoError, NonFinite
 from fedcso.core.oracle import Cohort
 from fedcso.core.problem import Batch, split_steps
 from fedcso.core.streams import stream
-from fedcso.core.tree import Tree, index, leaves, map_leaves, nbytes, stack, to_device
+from fedcso.core.tree import Tree, index, leaves, map_leaves, nbytes, split, stack, to_device
 from fedcso.core.workers import one_thread
 from fedcso.engines.client import Client, local_round, portions
 from fedcso.engines.engine import Engine
@@ -294,6 +294,17 @@ class AlongAxis(NamedTuple):
     def mean(self, read: Callable[[Message], Tree]) -> Tree:
         """Return the weighted mean of each run."""
         return _mean(read(self.messages), self.weights)
+
+    def concatenate(self, read: Callable[[Message], Tree]) -> Tree:
+        """Return the entries of all clients of each run; raise if runs differ in who is dropped."""
+        if not bool((self.weights > 0).all()):
+            raise FedcsoError(
+                "a client was dropped, and pools of different sizes can't be stacked: use --engine threads"
+            )
+        runs, clients = self.weights.shape[:-1], self.weights.shape[-1:]
+        by_run = zip(split(read(self.messages), runs), self.weights.reshape(-1, *clients), strict=True)
+        pools = stack([concatenate(split(part, clients), weights.tolist()) for part, weights in by_run])
+        return map_leaves(lambda leaf: leaf.unflatten(0, runs), pools)
 
 
 def _mean(tree: Tree, weights: torch.Tensor) -> Tree:

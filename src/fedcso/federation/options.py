@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from fedcso.core.algorithm import Algorithm
 from fedcso.core.errors import InvalidValue, is_number, require, require_choice, require_count, require_positive
 from fedcso.core.plan import Plan
 from fedcso.core.user_code import HERE
@@ -71,6 +72,18 @@ class Federation:
         require("diagnose_every", plan.diagnose_every, lambda k: k == 0, "0 over real sites: it looks at their samples")
         if self.dp_noise and plan.weights == "size":
             raise InvalidValue("weights", plan.weights, "uniform with dp_noise, which needs equal weights")
+
+    def check_method(self, algorithm: Algorithm) -> None:
+        """Raise if updates can't be combined as these options say, because the method pools a part of them."""
+        if not algorithm.pooled:
+            return
+        reason = f"{type(algorithm).__name__} concatenates {' and '.join(sorted(algorithm.pooled))} of all sites"
+        if self.aggregate != "mean":
+            raise InvalidValue(
+                "aggregate", self.aggregate, f"mean: {reason}, from which a bad site's part can't be told or left out"
+            )
+        if self.dp_noise:
+            raise InvalidValue("dp_noise", self.dp_noise, f"0: {reason}, to which no noise is added")
 
     @property
     def too_long(self) -> float:
