@@ -19,6 +19,8 @@ ALGORITHMS: Registry[type[Algorithm]] = Registry(
         "Local-SCGDM": "local_scgdm:LocalSCGDM",
         "SCAFFOLD": "scaffold:Scaffold",
         "STEM": "stem:STEM",
+        "SLATE": "slate:SLATE",
+        "SLATE-M": "slate_m:SLATEM",
         "SOX": "sox:SOX",
         "MOML": "moml:MOML",
         "SOAP": "soap:SOAP",
@@ -41,6 +43,8 @@ if TYPE_CHECKING:  # type checkers can't read the table; to them, a class that i
     from fedcso.algorithms.local_scgdm import LocalSCGDM as LocalSCGDM
     from fedcso.algorithms.moml import MOML as MOML
     from fedcso.algorithms.scaffold import Scaffold as Scaffold
+    from fedcso.algorithms.slate import SLATE as SLATE
+    from fedcso.algorithms.slate_m import SLATEM as SLATEM
     from fedcso.algorithms.soap import SOAP as SOAP
     from fedcso.algorithms.sox import SOX as SOX
     from fedcso.algorithms.stem import STEM as STEM

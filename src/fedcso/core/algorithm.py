@@ -12,6 +12,7 @@ from fedcso.core.errors import InvalidValue
 from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Batch, Problem
+from fedcso.core.topology import SERVER
 from fedcso.core.tree import Tree, Weight
 
 Schedule = float | torch.Tensor | Callable[[int], float]
@@ -59,8 +60,11 @@ class Algorithm(ABC):
     """False if clients' states can't be stacked along leading axes: their shapes differ, or they are too large."""
 
     pooled: ClassVar[frozenset[str]] = frozenset()
-    """The keys of `shared` that are concatenated over clients instead of averaged. A client sends entries along the first
-    axis and receives those of all clients, with weights (`fedcso.core.codec.concatenate`); () before the first round."""
+    """The keys of `shared` that are concatenated over clients instead of averaged. A client sends entries along the
+    first axis and receives those of all clients, with weights (`fedcso.core.codec.concatenate`); () at first."""
+
+    topology: ClassVar[str] = SERVER
+    """The network over which clients average, unless the plan names another (`fedcso.core.topology`)."""
 
     tracks: ClassVar[bool] = False
     """True if the inner value ĝ is tracked over steps instead of estimated in each; no estimator is used then."""

@@ -64,8 +64,8 @@ class Messages(Protocol):
     see only the sum of messages needs one more method here, and no change in the loops.
     """
 
-    def mean(self, read: Callable[[Message], Tree]) -> Tree:
-        """Return the mean over clients of `read(message)`, weighted as the plan says."""
+    def mean(self, read: Callable[[Message], Tree], weights: Sequence[float] | None = None) -> Tree:
+        """Return the mean over clients of `read(message)`, weighted as the plan says, or by these in their order."""
 
     def concatenate(self, read: Callable[[Message], Tree]) -> Tree:
         """Return the entries `read(message)` of all clients, in their order, with their weights: see `concatenate`."""

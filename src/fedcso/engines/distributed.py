@@ -67,7 +67,7 @@ class OverRanks(ClientByClient):
             return reason
         has_some = [bool(row[0]) for row in rows]
         own = {client: reply.message for client, reply in replies.items()}
-        messages = OnRanks(own, weights, total, has_some, job.device)
+        messages = OnRanks(own, weights, total, has_some, job.device, participants)
         outputs = replace(messages, own={client: reply.output for client, reply in replies.items()})
         outcome = Outcome(
             participants,
@@ -185,9 +185,14 @@ class OnRanks:
     has_some: Sequence[bool]
     """For each rank, whether it has any message."""
     device: str
+    participants: Sequence[int]
+    """The clients of all ranks."""
 
-    def mean(self, read: Callable[[Message], Tree]) -> Tree:
+    def mean(self, read: Callable[[Message], Tree], weights: Sequence[float] | None = None) -> Tree:
         """Return the weighted mean over all ranks, in float64."""
+        given = None if weights is None else dict(zip(self.participants, weights, strict=True))
+        own_weights = self.weights if given is None else [given[client] for client in self.own]
+        total = self.total if weights is None else sum(weights)
         parts = [read(message) for message in self.own.values()]
         like = zeros_like(parts[0]) if parts else None
         if not all(self.has_some):  # a rank without messages needs a template
@@ -195,10 +200,10 @@ class OnRanks:
             template = ranks.broadcast(pack(like) if ranks.rank() == source else b"", source)
             like = unpack(template, self.device)[0] if like is None else like
         sums = torch.cat([torch.zeros(leaf.numel(), dtype=torch.float64, device=leaf.device) for leaf in leaves(like)])
-        for weight, part in zip(self.weights, parts, strict=True):
+        for weight, part in zip(own_weights, parts, strict=True):
             sums.add_(torch.cat([leaf.reshape(-1).to(torch.float64) for leaf in leaves(part)]), alpha=weight)
         ranks.all_reduce(sums)
-        pieces = torch.split(sums / self.total, [leaf.numel() for leaf in leaves(like)])
+        pieces = torch.split(sums / total, [leaf.numel() for leaf in leaves(like)])
         return unflatten_like(
             like, (piece.reshape(leaf.shape).to(leaf.dtype) for piece, leaf in zip(pieces, leaves(like), strict=True))
         )

@@ -7,6 +7,7 @@ from typing import Any
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.errors import InvalidValue, is_number, require, require_choice, require_count, require_positive
 from fedcso.core.plan import Plan
+from fedcso.core.topology import SERVER
 from fedcso.core.user_code import HERE
 from fedcso.federation.aggregation import AGGREGATES, Aggregation
 from fedcso.reports.decisions import Wishes
@@ -73,8 +74,13 @@ class Federation:
         if self.dp_noise and plan.weights == "size":
             raise InvalidValue("weights", plan.weights, "uniform with dp_noise, which needs equal weights")
 
-    def check_method(self, algorithm: Algorithm) -> None:
-        """Raise if updates can't be combined as these options say, because the method pools a part of them."""
+    def check_method(self, algorithm: Algorithm, plan: Plan) -> None:
+        """Raise if a method needs another way to combine updates than a coordinator with these options has."""
+        topology = plan.topology or algorithm.topology
+        if topology != SERVER:
+            raise InvalidValue(
+                "topology", topology, "server over real sites, which are connected to the coordinator only"
+            )
         if not algorithm.pooled:
             return
         reason = f"{type(algorithm).__name__} concatenates {' and '.join(sorted(algorithm.pooled))} of all sites"
