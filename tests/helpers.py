@@ -21,6 +21,7 @@ from fedcso.core.problem import Batch, Problem
 from fedcso.core.projections import ball, box
 from fedcso.core.streams import DATA, stream
 from fedcso.core.task import Task
+from fedcso.core.topology import SERVER
 from fedcso.core.trace import Trace
 from fedcso.core.tree import Tree, leaves, named_leaves
 from fedcso.engines import run, threads
@@ -64,9 +65,9 @@ SETTINGS: dict[str, Algorithm] = {name: setting_of(kind) for name, kind in ALGOR
 
 
 def runs_on_one_machine_only(algorithm: Algorithm) -> bool:
-    """Return whether the method refuses several clients with local steps."""
+    """Return whether the method refuses several clients."""
     try:
-        algorithm.check(Plan(local_steps=2), FINITE["few_points"].problem, FINITE["few_points"].clients)
+        algorithm.check(Plan(local_steps=1), FINITE["few_points"].problem, FINITE["few_points"].clients)
     except InvalidValue:
         return True
     except FedcsoError:  # it refuses the problem
@@ -101,7 +102,9 @@ def engines_for(algorithm: Algorithm, codec: Codec = full) -> list[str]:
 
 
 def for_method(algorithm: Algorithm, case: Case, plan: Plan) -> tuple[Case, Plan]:
-    """Return the case and plan, reduced to a single machine if the method requires that."""
+    """Return the case and plan, reduced to what the method requires: a single machine, or everyone at every step."""
+    if algorithm.topology != SERVER:
+        return case, replace(plan, local_steps=1, participation=1.0, weights=None)
     if not runs_on_one_machine_only(algorithm):
         return case, plan
     return replace(case, clients=case.clients[:1]), replace(plan, local_steps=1, participation=1.0)

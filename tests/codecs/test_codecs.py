@@ -16,6 +16,7 @@ from fedcso.core.algorithm import Algorithm, Server
 from fedcso.core.codec import Codec, MissingMemory, Round, full
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.plan import Plan
+from fedcso.core.topology import SERVER
 from fedcso.core.tree import map_leaves, nbytes
 from fedcso.engines import run_grid
 from tests.helpers import (
@@ -56,8 +57,9 @@ def shared_by(algorithm):
     return algorithm.init(torch.zeros(())).shared.keys()
 
 
-MOMENTUM = {name: one for name, one in SETTINGS.items() if "u" in shared_by(one)}
+MOMENTUM = {name: one for name, one in SETTINGS.items() if "u" in shared_by(one) and one.topology == SERVER}
 every_momentum_method = pytest.mark.parametrize("algorithm", MOMENTUM.values(), ids=MOMENTUM)
+ON_POINTS = {name: one for name, one in MOMENTUM.items() if "few_points" in cases_for(one)}  # FeDXL2 needs scores
 FCSGM = SETTINGS["FCSG-M"]
 
 
@@ -233,7 +235,7 @@ def test_engines_agree_on_every_problem(codec, where):
     assert_engines_agree(FCSGM, CASES[where], FEW, codec)
 
 
-@every_momentum_method
+@pytest.mark.parametrize("algorithm", ON_POINTS.values(), ids=ON_POINTS)
 @every_codec
 def test_engines_agree_on_whom_they_drop_and_how_these_come_back(algorithm, codec):
     problem = Unreliable()

@@ -121,7 +121,7 @@ def test_coda_sends_v_and_the_dual_alone():
 
 
 def test_every_method_has_a_bill():
-    with_tests_of_their_own = {"BSGD", "BSpiderBoost", "CODA+", "MIME", "Fed-GLOMO", "PAGE"}
+    with_tests_of_their_own = {"BSGD", "BSpiderBoost", "CODA+", "MIME", "Fed-GLOMO", "PAGE", "SLATE", "SLATE-M", "FeDXL2"}
     assert BILLS.keys() | with_tests_of_their_own == SETTINGS.keys()
 
 

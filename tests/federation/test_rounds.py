@@ -7,6 +7,7 @@ import torch
 
 pytest.importorskip("flwr", reason="needs Flower: pip install 'fedcso[flower]'")
 
+from fedcso.core.errors import FedcsoError
 from fedcso.core.tree import nbytes
 from fedcso.federation.options import Federation
 from fedcso.federation.privacy import statement
@@ -68,6 +69,50 @@ def test_sites_may_send_something_else_than_the_server(algorithm, tmp_path, monk
     sites = federation_of(tmp_path, algorithm, participation=2)
     assert_same_run(of_shared(sites.play(monkeypatch)), of_shared(sites.simulated()))
     assert {row["outcome"] for row in sites.rows} == {"answered"}
+
+
+@pytest.mark.parametrize("algorithm", ["FeDXL2", "SOX"])
+@pytest.mark.parametrize("settings", [{}, {"participation": 2, "weights": "size"}], ids=["all", "two by size"])
+def test_states_for_each_positive_stay_at_the_sites_and_scores_are_pooled(algorithm, settings, tmp_path, monkeypatch):
+    data = {"problem": "auprc", "data": "digits", "clients": 3, "net": "linear", "rounds": 3}
+    sites = federation_of(tmp_path, algorithm, **data, **settings)
+    found, expected = sites.play(monkeypatch), sites.simulated(engine="reference")
+    assert_same_run(of_shared(found), of_shared(expected), tolerance=1e-6)
+    assert {row["outcome"] for row in sites.rows} == {"answered"}
+    assert ("outer" in found.shared) == (algorithm == "FeDXL2")
+
+
+def test_a_site_whose_scores_have_another_shape_is_left_out(tmp_path, monkeypatch):
+    def more(words, tree):
+        shared = tree["shared"]
+        longer = {name: torch.cat([leaf, leaf]) for name, leaf in shared["inner"].items()}
+        return words, tree | {"shared": shared | {"inner": longer}}
+
+    data = {"problem": "auprc", "data": "digits", "clients": 3, "net": "linear", "rounds": 2}
+    sites = federation_of(tmp_path, "FeDXL2", **data)
+    sites.tampered = {(1, 1): more}
+    trace = sites.play(monkeypatch)
+    assert [str(fault) for fault in trace.dropped] == [
+        "client 1 was left out of round 1: its update has other shapes than requested"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (
+            {"aggregate": "median"},
+            "aggregate = 'median' must be mean: FeDXL2 concatenates inner and outer of all sites",
+        ),
+        ({"aggregate": "trimmed_mean"}, "aggregate = 'trimmed_mean' must be mean: FeDXL2"),
+        ({"clip_update": 1.0, "dp_noise": 1.0}, "dp_noise = 1.0 must be 0: FeDXL2 .* to which no noise is added"),
+    ],
+)
+def test_pools_are_not_robust_and_have_no_noise(options, says, tmp_path, monkeypatch):
+    sites = federation_of(tmp_path, "FeDXL2", problem="auprc", data="digits", clients=3, net="linear")
+    sites.options = options
+    with pytest.raises(FedcsoError, match=says):
+        sites.play(monkeypatch)
 
 
 def test_sites_know_the_length_of_the_run_and_the_weight_decay(tmp_path, monkeypatch):

@@ -41,12 +41,17 @@ ALGORITHMS: Registry[type[Algorithm]] = Registry.grouped(
         "one tracked value for each ξ": {
             "SOX": "sox:SOX",
             "SOAP": "soap:SOAP",
+            "FeDXL2": "fedxl:FeDXL2",
         },
         "meta-learning": {
             "MOML": "moml:MOML",
         },
         "min-max problems": {
             "CODA+": "coda:CODA",
+        },
+        "without a server": {
+            "SLATE": "slate:SLATE",
+            "SLATE-M": "slate_m:SLATEM",
         },
         "one machine": {
             "BSGD": "bsgd:BSGD",
@@ -71,6 +76,7 @@ if TYPE_CHECKING:  # type checkers can't read the table; to them, a class that i
     from fedcso.algorithms.fedavgm import FedAvgM as FedAvgM
     from fedcso.algorithms.fedprox import FedProx as FedProx
     from fedcso.algorithms.fedyogi import FedYogi as FedYogi
+    from fedcso.algorithms.fedxl import FeDXL2 as FeDXL2
     from fedcso.algorithms.local_scgd import LocalSCGD as LocalSCGD
     from fedcso.algorithms.local_scgdm import LocalSCGDM as LocalSCGDM
     from fedcso.algorithms.mime import MIME as MIME
@@ -79,6 +85,8 @@ if TYPE_CHECKING:  # type checkers can't read the table; to them, a class that i
     from fedcso.algorithms.page import PAGE as PAGE
     from fedcso.algorithms.scaffold import Scaffold as Scaffold
     from fedcso.algorithms.server_rate import ServerRate as ServerRate
+    from fedcso.algorithms.slate import SLATE as SLATE
+    from fedcso.algorithms.slate_m import SLATEM as SLATEM
     from fedcso.algorithms.soap import SOAP as SOAP
     from fedcso.algorithms.sox import SOX as SOX
     from fedcso.algorithms.stem import STEM as STEM

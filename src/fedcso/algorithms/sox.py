@@ -75,7 +75,7 @@ def require_states_fit(problem: Problem, clients: Sequence[Any]) -> None:
                 f"a state for each ξ can't be kept: {type(problem).__name__} never draws the same outer sample twice; "
                 "use FCSG-M, which keeps no such state, or a problem with finitely many outer samples (for maml: tasks)"
             )
-        size = _numbers_in_a_state(problem, data)
+        size = _numbers_in_a_state(problem, data) if count else 0
         if count * size > MOST_NUMBERS:
             raise FedcsoError(
                 f"client {number} has {count:,} outer samples (for maml: tasks), and a state of {size:,} numbers "
@@ -89,15 +89,23 @@ def track_each(
 ) -> tuple[Tree, dict[str, Tree]]:
     """Return the gradient estimate z_{t+1} at the tracked values, and the table with those of the batch updated."""
     g_hat, chain = oracle.inner(x, batch, each=True)
+    y, table = track_values(local, oracle, batch, g_hat, weight)
+    return chain(y), table
+
+
+def track_values(
+    table: dict[str, Tree], oracle: Oracle, batch: Batch, g_hat: Tree, weight: Weight
+) -> tuple[Tree, dict[str, Tree]]:
+    """Return y_i of the batch's ξ_i, given their ĝ, and the table with these y_i; an empty table is made first."""
     assert isinstance(oracle.problem, FiniteOuter)  # `check` requires it
     which = oracle.problem.which(batch.xi)
-    table = local or _empty_table(g_hat, oracle.outer_count)
+    table = table or _empty_table(g_hat, oracle.outer_count)
     y = map_leaves(
         lambda known, new: torch.where(_expand(table["seen"][which], new), known, new),
         mix(index(table["y"], which), g_hat, weight),
         g_hat,
     )
-    return chain(y), _update_table(table, which, y)
+    return y, _update_table(table, which, y)
 
 
 def _numbers_in_a_state(problem: Problem, data: Any) -> int:

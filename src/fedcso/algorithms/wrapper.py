@@ -40,6 +40,16 @@ class Wrapper(Algorithm):
         return self.base.stacks
 
     @property
+    def pooled(self) -> frozenset[str]:
+        """That of the base."""
+        return self.base.pooled
+
+    @property
+    def topology(self) -> str:
+        """That of the base."""
+        return self.base.topology
+
+    @property
     def tracks(self) -> bool:
         """That of the base."""
         return self.base.tracks

@@ -12,6 +12,7 @@ from fedcso.core.errors import InvalidValue
 from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Batch, Problem
+from fedcso.core.topology import SERVER
 from fedcso.core.tree import Tree, Weight
 
 Schedule = float | torch.Tensor | Callable[[int], float]
@@ -19,7 +20,7 @@ Schedule = float | torch.Tensor | Callable[[int], float]
 
 
 class State(NamedTuple):
-    """A client's state: `shared` is sent and averaged over clients, `local` never leaves the client.
+    """A client's state: `shared` is sent and averaged (or pooled) over clients, `local` never leaves the client.
 
     Messages, averages and communication costs all follow from this distinction.
     """
@@ -57,13 +58,24 @@ class Algorithm(ABC):
     @property
     def durable(self) -> bool:
         """False if `local` is useless to a client that missed a round (the previous iterate, for example); it is then
-        discarded, and `receive` gets None. Most methods declare it, and the three below, as class variables."""
+        discarded, and `receive` gets None. Most methods declare it, and the five below, as class variables."""
         return True
 
     @property
     def stacks(self) -> bool:
         """False if clients' states can't be stacked along leading axes: their shapes differ, or they are too large."""
         return True
+
+    @property
+    def pooled(self) -> frozenset[str]:
+        """The keys of `shared` that are concatenated over clients instead of averaged. A client sends entries along the
+        first axis and receives those of all clients, with weights (`fedcso.core.codec.concatenate`); () at first."""
+        return frozenset()
+
+    @property
+    def topology(self) -> str:
+        """The network over which clients average, unless the plan names another (`fedcso.core.topology`)."""
+        return SERVER
 
     @property
     def tracks(self) -> bool:
@@ -95,7 +107,7 @@ class Algorithm(ABC):
         return state
 
     def aggregate(self, server: Server, mean: dict[str, Tree], fraction: Weight) -> Server:
-        """Return the server's next state, given the mean over the fraction of the clients that took part."""
+        """Return the server's next state, given the mean (and the pools) of the fraction of clients that took part."""
         return Server(mean, server.kept)
 
     def outer_batch(self, t: int, plan: Plan) -> int:

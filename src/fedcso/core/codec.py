@@ -4,14 +4,16 @@ Every engine applies the codec, and the bytes that are counted are those of its 
 everything are in `fedcso.codecs`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol
+
+import torch
 
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.errors import FedcsoError
 from fedcso.core.plan import Plan
-from fedcso.core.tree import Tree
+from fedcso.core.tree import Tree, leaves, map_leaves
 
 Message = Tree
 """What is sent: a pytree of tensors."""
@@ -58,12 +60,29 @@ class Broadcast(NamedTuple):
 class Messages(Protocol):
     """The messages of a round's clients, wherever they are: in a list, stacked along an axis, spread over processes.
 
-    Each engine implements it, so that a codec can combine messages without knowing where they are. A codec that
-    concatenates messages, or that must see only their sum, needs one more method here, and no change in the loops.
+    Each engine implements it, so that a codec can combine messages without knowing where they are. A codec that must
+    see only the sum of messages needs one more method here, and no change in the loops.
     """
 
-    def mean(self, read: Callable[[Message], Tree]) -> Tree:
-        """Return the mean over clients of `read(message)`, weighted as the plan says."""
+    def mean(self, read: Callable[[Message], Tree], weights: Sequence[float] | None = None) -> Tree:
+        """Return the mean over clients of `read(message)`, weighted as the plan says, or by these in their order."""
+
+    def concatenate(self, read: Callable[[Message], Tree]) -> Tree:
+        """Return the entries `read(message)` of all clients, in their order, with their weights: see `concatenate`."""
+
+
+def concatenate(parts: Sequence[Tree], weights: Sequence[float]) -> Tree:
+    """Concatenate clients' entries along the first axis.
+
+    The result is {"entries": …, "weight": …}. The entries of a client have equal weights, and together that of the
+    client; weights are scaled to the mean 1.
+    """
+    entries = map_leaves(lambda *some: torch.cat(some), *parts)
+    like = leaves(entries)[0]
+    counts = torch.tensor([len(leaves(part)[0]) for part in parts])
+    weight = (torch.tensor(weights, dtype=torch.float64) / counts).repeat_interleave(counts)
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    return {"entries": entries, "weight": (weight / weight.mean()).to(like.device, dtype)}
 
 
 @dataclass(frozen=True)
@@ -111,9 +130,18 @@ class Codec:
         return part
 
     def combine(self, messages: Messages, before: dict[str, Tree], round: Round) -> dict[str, Tree]:
-        """Return the mean of all clients' messages as one `shared`; `before` is what the server had sent."""
-        combined: dict[str, Tree] = messages.mean(self.read)
+        """Return all clients' messages as one `shared`: the mean, and the pools of what the method does not average.
+
+        `before` is what the server had sent.
+        """
+        combined: dict[str, Tree] = messages.mean(lambda message: self.read_averaged(message, round.algorithm))
+        for name in sorted(round.algorithm.pooled):
+            combined[name] = messages.concatenate(lambda message, name=name: self.read(message)[name])  # type: ignore[misc]
         return combined
+
+    def read_averaged(self, message: Message, algorithm: Algorithm) -> dict[str, Tree]:
+        """Return that part of the content of a message that is averaged over clients."""
+        return {name: part for name, part in self.read(message).items() if name not in algorithm.pooled}
 
     def check(self, algorithm: Algorithm, shared: Mapping[str, Tree]) -> None:
         """Raise `FedcsoError` if the codec can't send what a method shares."""

@@ -17,7 +17,7 @@ class Costs:
     rounds: int = 0
     """Communication rounds."""
     bytes_up: int = 0
-    """Sent by clients to the server."""
+    """Sent by clients to the server, or to their neighbours."""
     bytes_down: int = 0
     """Sent by the server to clients."""
 

@@ -9,11 +9,14 @@ from torch.func import vmap
 
 from fedcso.core.costs import Costs
 from fedcso.core.estimator import Estimator
-from fedcso.core.problem import Batch, Problem
+from fedcso.core.problem import Batch, Pairwise, Problem
 from fedcso.core.tree import Tree, Weight, add_scaled, change_at, leaves, map_leaves, norm, unflatten_like
 
 Watch = Callable[[torch.Tensor, Tree], None]
 """A function that is called with every loss and gradient that an oracle computes."""
+
+Objective = Callable[[Tree, Tree], torch.Tensor]
+"""(scores of ξ, scores of η) → a number."""
 
 
 Steer = Callable[[Tree, Tree], Tree]
@@ -112,6 +115,24 @@ class Oracle:
 
         found = map_leaves(torch.Tensor.detach, g_hat)
         return found if each else map_leaves(lambda leaf: leaf.mean(self.lead), found), chain
+
+    def scores(self, x: Tree, batch: Batch) -> tuple[Tree, Tree, Callable[[torch.Tensor, Objective], Tree]]:
+        """Return the scores of ξ and of η at x, and the function (loss, s) ↦ ∇ s(scores of ξ, of η) + ∇r(x).
+
+        For methods that compare scores with those of other clients (FeDXL). The loss is what the round reports.
+        """
+        assert isinstance(self.problem, Pairwise)  # the method's `check` requires it
+        point = _variable(x)
+        outer, inner = self.problem.score(point, batch.xi, batch.eta)
+
+        def chain(loss: torch.Tensor, objective: Objective) -> Tree:
+            value = objective(outer, inner)
+            if self.problem.regulariser is not None:
+                regular = self.problem.regulariser(point)
+                loss, value = loss + regular.detach(), value + regular
+            return self._finish(x, loss, _gradient(value, point), self._size(batch))
+
+        return map_leaves(torch.Tensor.detach, outer), map_leaves(torch.Tensor.detach, inner), chain
 
     def move(self, x: Tree, direction: Tree, step_size: Weight) -> Tree:
         """Return Π_X(x − α u)."""

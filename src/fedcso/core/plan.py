@@ -30,6 +30,9 @@ class Plan:
     weights: Literal["uniform", "size"] | None = None
     """Weights of clients in averages: uniform, as in the paper, or by the size of their data; by default size for your
     own tables and uniform otherwise."""
+    topology: str | None = None
+    """Who averages with whom: server, ring, torus, complete, or a doubly stochastic matrix as '0.5 0.5; 0.5 0.5'; by
+    default a server, unless the method works without (SLATE)."""
     evaluate_every: int = 1
     """Rounds between two evaluations; the start and the last round are always evaluated."""
     epsilon: float = 0.0

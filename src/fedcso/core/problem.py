@@ -123,6 +123,23 @@ class FiniteOuter(Protocol):
         """Return the index, from 0, of each of these ξ among the client's."""
 
 
+@runtime_checkable
+class Pairwise(Protocol):
+    """A problem whose g compares scores, g_η(x, ξ) = ℓ(h(x; ξ), h(x; η)), and whose η do not depend on ξ.
+
+    Scores can then be compared with those of other clients. `inner(x, ξ, η)` is `compare(*score(x, ξ, η))`.
+    """
+
+    def score(self, x: Tree, xi: Tree, eta: Tree) -> tuple[Tree, Tree]:
+        """Return all that ℓ needs to know of each ξ, with leading axis b, and of each η, with axes (b, m) or (1, m)."""
+
+    def compare(self, outer: Tree, inner: Tree, counts: torch.Tensor | None = None) -> Tree:
+        """Return ĝ of each ξ, given what `score` returned; each η counts as one, or as so many.
+
+        Leaves of `inner` may also have a single leading axis, if all ξ are compared with the same η.
+        """
+
+
 def per_sample(g: Callable[[Tree, Tree, Tree], Tree]) -> Callable[[Tree, Tree, Tree], Tree]:
     """Turn g(x, ξ, η), written for one ξ and one η, into a function that returns ĝ for a whole batch."""
     over_batch = vmap(vmap(g, in_dims=(None, None, 0)), in_dims=(None, 0, 0))

@@ -1,9 +1,9 @@
 """Several processes or hosts under `torchrun`: each rank owns some clients, and what they share is all-reduced.
 
 Client n belongs to rank n mod R, which keeps its local state. Every rank runs the local rounds of its own participants
-and sums up what they send (weighted, in float64); the sums are all-reduced. All ranks hold the same server state; only
-the leader displays progress, decides and writes. For any R, results agree with the simulation up to the order of
-additions.
+and sums up what they send (weighted, in float64); the sums are all-reduced, and entries of pools all-gathered. All
+ranks hold the same server state; only the leader displays progress, decides and writes. For any R, results agree with
+the simulation up to the order of additions.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from fedcso.core.algorithm import Algorithm
-from fedcso.core.codec import Message
+from fedcso.core.codec import Message, concatenate
 from fedcso.core.costs import Costs
 from fedcso.core.errors import FedcsoError, NonFinite
 from fedcso.core.evaluation import evaluate, evaluate_validation, merge_metrics
@@ -66,8 +66,9 @@ class OverRanks(ClientByClient):
         if reason := fatal(job, round, int(present), broken):
             return reason
         has_some = [bool(row[0]) for row in rows]
-        messages = OnRanks([reply.message for reply in replies.values()], weights, total, has_some, job.device)
-        outputs = replace(messages, own=[reply.output for reply in replies.values()])
+        own = {client: reply.message for client, reply in replies.items()}
+        messages = OnRanks(own, weights, total, has_some, job.device, participants)
+        outputs = replace(messages, own={client: reply.output for client, reply in replies.items()})
         outcome = Outcome(
             participants,
             broken,
@@ -176,30 +177,46 @@ def _receive_states(states: LocalStates, source: int) -> None:
 class OnRanks:
     """Messages spread over the ranks, each of which has those of its own clients."""
 
-    own: Sequence[Message]
+    own: Mapping[int, Message]
+    """The messages of this rank's clients, by their numbers."""
     weights: Sequence[float]
     total: float
     """The sum of all ranks' weights."""
     has_some: Sequence[bool]
     """For each rank, whether it has any message."""
     device: str
+    participants: Sequence[int]
+    """The clients of all ranks."""
 
-    def mean(self, read: Callable[[Message], Tree]) -> Tree:
+    def mean(self, read: Callable[[Message], Tree], weights: Sequence[float] | None = None) -> Tree:
         """Return the weighted mean over all ranks, in float64."""
-        parts = [read(message) for message in self.own]
+        given = None if weights is None else dict(zip(self.participants, weights, strict=True))
+        own_weights = self.weights if given is None else [given[client] for client in self.own]
+        total = self.total if weights is None else sum(weights)
+        parts = [read(message) for message in self.own.values()]
         like = zeros_like(parts[0]) if parts else None
         if not all(self.has_some):  # a rank without messages needs a template
             source = self.has_some.index(True)
             template = ranks.broadcast(pack(like) if ranks.rank() == source else b"", source)
             like = unpack(template, self.device)[0] if like is None else like
         sums = torch.cat([torch.zeros(leaf.numel(), dtype=torch.float64, device=leaf.device) for leaf in leaves(like)])
-        for weight, part in zip(self.weights, parts, strict=True):
+        for weight, part in zip(own_weights, parts, strict=True):
             sums.add_(torch.cat([leaf.reshape(-1).to(torch.float64) for leaf in leaves(part)]), alpha=weight)
         ranks.all_reduce(sums)
-        pieces = torch.split(sums / self.total, [leaf.numel() for leaf in leaves(like)])
+        pieces = torch.split(sums / total, [leaf.numel() for leaf in leaves(like)])
         return unflatten_like(
             like, (piece.reshape(leaf.shape).to(leaf.dtype) for piece, leaf in zip(pieces, leaves(like), strict=True))
         )
+
+    def concatenate(self, read: Callable[[Message], Tree]) -> Tree:
+        """Return the entries of all ranks' messages, in the order of their clients."""
+        parts = [read(message) for message in self.own.values()]
+        answers = ranks.all_gather(pack(parts, clients=list(self.own), weights=list(self.weights)))
+        found: dict[int, tuple[Tree, float]] = {}
+        for content in answers:
+            entries, notes = unpack(content, self.device)
+            found |= dict(zip(notes["clients"], zip(entries, notes["weights"], strict=True), strict=True))
+        return concatenate(*zip(*(found[client] for client in sorted(found)), strict=True))
 
 
 def _gathered(broken: Sequence[NonFinite]) -> list[NonFinite]:

@@ -8,13 +8,14 @@ import torch
 
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
-from fedcso.core.errors import InvalidValue, require, require_count
+from fedcso.core.errors import FedcsoError, InvalidValue, require, require_count
 from fedcso.core.estimator import Estimator
 from fedcso.core.evaluation import evaluate
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Problem
 from fedcso.core.streams import OUTPUT, START, stream
 from fedcso.core.task import Task
+from fedcso.core.topology import mixing_matrix
 from fedcso.core.tree import Tree, to_device
 from fedcso.engines.work import Work
 from fedcso.estimators.plain import plain
@@ -36,6 +37,9 @@ class Job:
     able: list[int] = field(init=False, repr=False)
     """The clients that have training data."""
 
+    mixing: torch.Tensor | None = field(init=False, repr=False, compare=False)
+    """W of the topology over which clients average; None if they average at a server."""
+
     def __post_init__(self) -> None:
         require_count("seed", self.seed, least=0)
         require("clients", len(self.clients), lambda n: n >= 1, "at least one client's data")
@@ -46,6 +50,10 @@ class Job:
             raise InvalidValue(
                 "participation", self.plan.participation, f"at most {len(able)}, the number of clients that train"
             )
+        topology = self.plan.topology or self.algorithm.topology
+        object.__setattr__(self, "mixing", mixing_matrix(topology, len(able)))
+        if self.mixing is not None:
+            self._require_gossip(topology)
         self.algorithm.check(self.plan, self.problem, self.clients)
         if self.plan.epsilon and self.problem.exact is None:
             name = type(self.problem).__name__
@@ -57,6 +65,21 @@ class Job:
         work = Work(self.algorithm, self.problem, self.plan, self.seed, self.estimator, self.codec, self.device)
         object.__setattr__(self, "work", work)
         object.__setattr__(self, "algorithm", work.algorithm)
+
+    def _require_gossip(self, topology: str) -> None:
+        """Raise unless all clients take part in all rounds with the weights of the topology, and send everything."""
+        plan, without_server = self.plan, f"over the topology {topology}"
+        if plan.participants(self.seed, 0, len(self.able)) != list(range(len(self.able))):
+            raise InvalidValue("participation", plan.participation, f"1.0 {without_server}: all clients are neighbours")
+        if plan.weights == "size":
+            raise InvalidValue("weights", plan.weights, f"uniform {without_server}, which has its own weights")
+        if plan.on_nonfinite == "drop":
+            raise InvalidValue("on_nonfinite", plan.on_nonfinite, f"stop {without_server}, in which nobody is replaced")
+        if self.codec != full:
+            raise FedcsoError(f"u is sent in full {without_server}: leave out send_u")
+        if self.algorithm.pooled:
+            method = type(self.algorithm).__name__
+            raise FedcsoError(f"{method} needs a server, which collects scores of all clients: leave out topology")
 
     @property
     def problem(self) -> Problem:

@@ -9,10 +9,11 @@ from fedcso.core.errors import FedcsoError, NonFinite
 from fedcso.core.tree import Tree
 from fedcso.engines.client import Client, Reply, local_round
 from fedcso.engines.engine import Engine, only_one
+from fedcso.engines.exchange import open_round
 from fedcso.engines.job import Job
 from fedcso.engines.local_states import LOCAL, MEMORY, empty_states
 from fedcso.engines.loop import Rounds
-from fedcso.engines.server import Gathered, Opened, Report, begin, fatal, gather, open_round, restore_server
+from fedcso.engines.server import Gathered, Opened, Report, begin, fatal, gather, restore_server
 
 
 class ClientByClient(Rounds):
@@ -76,7 +77,7 @@ class ClientByClient(Rounds):
         """Return a client's reply, or the failure."""
         local, memory = self.held[LOCAL].get(number), self.held[MEMORY].get(number)
         client = Client(number, self.job.clients[number], local, memory)
-        message = opened.message(known=memory is not None)
+        message = opened.message(memory is not None, number)
         try:
             return local_round(self.job.work, client, opened.round.number, message, self.output_step)
         except NonFinite as reason:

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fedcso.core.algorithm import Server
-from fedcso.core.codec import KEPT, Broadcast, Memory, Message, Messages, Round, full
+from fedcso.core.codec import KEPT, Broadcast, Memory, Message, Messages, Round, concatenate, full
 from fedcso.core.costs import Costs
 from fedcso.core.errors import Fault, FedcsoError
 from fedcso.core.metric import Metric
-from fedcso.core.tree import Tree, Weight, average, nbytes, split, without
+from fedcso.core.tree import Tree, Weight, average, index, map_leaves, nbytes, split, without
 from fedcso.engines.client import Reply
 from fedcso.engines.job import Job
 
@@ -79,8 +79,16 @@ class Opened:
     shape: tuple[int, ...] = ()
     """The leading axes of the server's leaves if many runs are stacked."""
 
-    def message(self, known: bool) -> Message:
-        """Return the message for a client with a memory, or for one without."""
+    def message(self, known: bool, client: int, run: tuple[int, ...] = ()) -> Message:
+        """Return the message for a client with a memory, or without, in a run given by its leading indices."""
+        message = self._message(known)
+        return index(message, run) if run else message
+
+    def messages(self, known: bool) -> Message:
+        """Return the messages for all clients along an axis after those of runs; of length 1 if they are the same."""
+        return map_leaves(lambda leaf: leaf.unsqueeze(len(self.shape)), self._message(known))
+
+    def _message(self, known: bool) -> Message:
         return self.broadcast.to_known if known else self.broadcast.to_new
 
     @cached_property
@@ -90,10 +98,11 @@ class Opened:
 
     @cached_property
     def example(self) -> Message:
-        """A template of the clients' messages: that of a new client before any step."""
+        """A template of the clients' messages: that of a new client before any step, without entries for pools."""
         shared, memory = self._as_new
         state = self.job.algorithm.send(self.job.algorithm.receive(shared, None), self.round.steps)
-        return self.job.codec.reply(state.shared, memory, self.round)[0]
+        without_entries = state.shared | dict.fromkeys(self.job.algorithm.pooled, ())
+        return self.job.codec.reply(without_entries, memory, self.round)[0]
 
     @cached_property
     def _as_new(self) -> tuple[dict[str, Tree], Memory]:
@@ -101,20 +110,28 @@ class Opened:
 
     def close(self, gathered: Gathered) -> tuple[Server, list[Report | FedcsoError]]:
         """Combine the clients' messages, aggregate and count; return the server's new state and a report per run."""
-        combined = self.job.codec.combine(gathered.messages, self.server.shared, self.round)
-        before = Server(self.server.shared, without(self.server.kept, KEPT))
-        after = self.job.algorithm.aggregate(before, combined, gathered.fraction)
-        memory = {KEPT: self.broadcast.memory} if self.broadcast.memory else {}
-        to_known, to_new = (nbytes(self.message(known)) // math.prod(self.shape) for known in (True, False))
+        after = self.combine(gathered)
 
         def report(one: Outcome | FedcsoError, shared: dict[str, Tree]) -> Report | FedcsoError:
             if isinstance(one, FedcsoError):
                 return one
-            sent = Costs(rounds=1, bytes_down=one.known * to_known + (one.receivers - one.known) * to_new)
-            return Report(shared, one.participants, one.dropped, one.costs + sent, one.train_loss, one.output)
+            return Report(shared, one.participants, one.dropped, self.count(one), one.train_loss, one.output)
 
-        reports = map(report, gathered.outcomes, split(after.shared, self.shape))
-        return Server(after.shared, after.kept | memory), list(reports)
+        return after, list(map(report, gathered.outcomes, split(after.shared, self.shape)))
+
+    def combine(self, gathered: Gathered) -> Server:
+        """Return the server's new state."""
+        combined = self.job.codec.combine(gathered.messages, self.server.shared, self.round)
+        before = Server(self.server.shared, without(self.server.kept, KEPT))
+        after = self.job.algorithm.aggregate(before, combined, gathered.fraction)
+        memory = {KEPT: self.broadcast.memory} if self.broadcast.memory else {}
+        return Server(after.shared, after.kept | memory)
+
+    def count(self, outcome: Outcome) -> Costs:
+        """Return the costs of a round, with the server's messages."""
+        to_known, to_new = (nbytes(self._message(known)) // math.prod(self.shape) for known in (True, False))
+        down = outcome.known * to_known + (outcome.receivers - outcome.known) * to_new
+        return outcome.costs + Costs(rounds=1, bytes_down=down)
 
 
 def begin(job: Job, x: Tree) -> Server:
@@ -141,9 +158,13 @@ class Listed(NamedTuple):
     weights: Sequence[float]
     combine: Combine = average
 
-    def mean(self, read: Callable[[Message], Tree]) -> Tree:
+    def mean(self, read: Callable[[Message], Tree], weights: Sequence[float] | None = None) -> Tree:
         """Return the weighted mean, or what replaces it (such as a median)."""
-        return self.combine([read(message) for message in self.messages], self.weights)
+        return self.combine([read(message) for message in self.messages], weights or self.weights)
+
+    def concatenate(self, read: Callable[[Message], Tree]) -> Tree:
+        """Return the entries of all messages."""
+        return concatenate([read(message) for message in self.messages], self.weights)
 
 
 def gather(

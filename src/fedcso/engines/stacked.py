@@ -14,20 +14,21 @@ from typing import NamedTuple
 import torch
 
 from fedcso.core.algorithm import Algorithm, State, grid
-from fedcso.core.codec import Memory, Message
+from fedcso.core.codec import Memory, Message, concatenate
 from fedcso.core.costs import Costs
 from fedcso.core.errors import Fault, FedcsoError, NonFinite
 from fedcso.core.oracle import Cohort
 from fedcso.core.problem import Batch, split_steps
 from fedcso.core.streams import stream
-from fedcso.core.tree import Tree, index, leaves, map_leaves, nbytes, stack, to_device
+from fedcso.core.tree import Tree, index, leaves, map_leaves, nbytes, split, stack, to_device
 from fedcso.core.workers import one_thread
 from fedcso.engines.client import Client, local_round, portions
 from fedcso.engines.engine import Engine
+from fedcso.engines.exchange import open_round
 from fedcso.engines.job import Job
 from fedcso.engines.local_states import LOCAL, MEMORY
 from fedcso.engines.loop import Rounds
-from fedcso.engines.server import Gathered, Opened, Outcome, Report, begin, fatal, open_round, restore_server
+from fedcso.engines.server import Gathered, Opened, Outcome, Report, begin, fatal, restore_server
 from fedcso.engines.slots import Slots, choose
 
 
@@ -187,10 +188,10 @@ class Stacked(Rounds):
         rows = cohort[1] * cohort[2]
 
         def to_rows(leaf: torch.Tensor) -> torch.Tensor:
-            return leaf.unsqueeze(2).expand(*cohort, *leaf.shape[2:]).reshape(cohort[0], rows, *leaf.shape[2:])
+            return leaf.expand(*cohort, *leaf.shape[3:]).reshape(cohort[0], rows, *leaf.shape[3:])
 
         def read(memory: Memory | None) -> tuple[dict[str, Tree], Memory]:
-            message = map_leaves(to_rows, opened.message(known=memory is not None))
+            message = map_leaves(to_rows, opened.messages(known=memory is not None))
             return self.codec.receive(message, memory, opened.round)
 
         (shared, memory), known = _with_what_is_there(self.memory, clients, read)
@@ -214,7 +215,7 @@ class Stacked(Rounds):
         """Run one client's round and return the failure that it raises."""
         job, run, round = self.jobs[i], divmod(i, self.shape[1]), opened.round.number
         local, memory = self.local.one(run, client), self.memory.one(run, client)
-        message = index(opened.message(known=memory is not None), run)
+        message = opened.message(memory is not None, client, run)
         try:
             local_round(job.work, Client(client, job.clients[client], local, memory), round, message)
         except NonFinite as reason:
@@ -291,9 +292,21 @@ class AlongAxis(NamedTuple):
     messages: Message
     weights: torch.Tensor
 
-    def mean(self, read: Callable[[Message], Tree]) -> Tree:
+    def mean(self, read: Callable[[Message], Tree], weights: Sequence[float] | None = None) -> Tree:
         """Return the weighted mean of each run."""
-        return _mean(read(self.messages), self.weights)
+        given = self.weights if weights is None else torch.tensor(weights).to(self.weights).expand_as(self.weights)
+        return _mean(read(self.messages), given)
+
+    def concatenate(self, read: Callable[[Message], Tree]) -> Tree:
+        """Return the entries of all clients of each run; raise if runs differ in who is dropped."""
+        if not bool((self.weights > 0).all()):
+            raise FedcsoError(
+                "a client was dropped, and pools of different sizes can't be stacked: use --engine threads"
+            )
+        runs, clients = self.weights.shape[:-1], self.weights.shape[-1:]
+        by_run = zip(split(read(self.messages), runs), self.weights.reshape(-1, *clients), strict=True)
+        pools = stack([concatenate(split(part, clients), weights.tolist()) for part, weights in by_run])
+        return map_leaves(lambda leaf: leaf.unflatten(0, runs), pools)
 
 
 def _mean(tree: Tree, weights: torch.Tensor) -> Tree:

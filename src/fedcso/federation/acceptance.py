@@ -137,10 +137,12 @@ def _not_finite(replies: Mapping[int, Reply], expected: Expected) -> dict[int, s
 
 
 def _too_large(replies: Mapping[int, Reply], expected: Expected) -> dict[int, str]:
-    """Reject updates whose norm is many times that of the (lower) median site."""
+    """Reject updates whose norm is many times that of the (lower) median site; entries for pools do not count."""
     opened, outlier = expected.opened, expected.outlier
+    codec, algorithm = opened.job.codec, opened.job.algorithm
     lengths = {
-        client: update_norm(opened.start, opened.job.codec.read(reply.message)) for client, reply in replies.items()
+        client: update_norm(opened.start, codec.read_averaged(reply.message, algorithm))
+        for client, reply in replies.items()
     }
     usual = sorted(lengths.values())[(len(lengths) - 1) // 2] if lengths else 0.0
     if not outlier or not usual:

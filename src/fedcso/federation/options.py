@@ -4,8 +4,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from fedcso.core.algorithm import Algorithm
 from fedcso.core.errors import InvalidValue, is_number, require, require_choice, require_count, require_positive
 from fedcso.core.plan import Plan
+from fedcso.core.topology import SERVER
 from fedcso.core.user_code import HERE
 from fedcso.federation.aggregation import AGGREGATES, Aggregation
 from fedcso.reports.decisions import Wishes
@@ -71,6 +73,23 @@ class Federation:
         require("diagnose_every", plan.diagnose_every, lambda k: k == 0, "0 over real sites: it looks at their samples")
         if self.dp_noise and plan.weights == "size":
             raise InvalidValue("weights", plan.weights, "uniform with dp_noise, which needs equal weights")
+
+    def check_method(self, algorithm: Algorithm, plan: Plan) -> None:
+        """Raise if a method needs another way to combine updates than a coordinator with these options has."""
+        topology = plan.topology or algorithm.topology
+        if topology != SERVER:
+            raise InvalidValue(
+                "topology", topology, "server over real sites, which are connected to the coordinator only"
+            )
+        if not algorithm.pooled:
+            return
+        reason = f"{type(algorithm).__name__} concatenates {' and '.join(sorted(algorithm.pooled))} of all sites"
+        if self.aggregate != "mean":
+            raise InvalidValue(
+                "aggregate", self.aggregate, f"mean: {reason}, from which a bad site's part can't be told or left out"
+            )
+        if self.dp_noise:
+            raise InvalidValue("dp_noise", self.dp_noise, f"0: {reason}, to which no noise is added")
 
     @property
     def too_long(self) -> float:

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from fedcso.core.errors import FedcsoError
 from fedcso.core.judge import Judge, Network
-from fedcso.core.problem import Problem
+from fedcso.core.problem import FiniteOuter, Pairwise, Problem
 from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples
 
@@ -82,11 +81,20 @@ def remote_judge(judge: Judge, form: Any) -> Judge:
     return Judge(evaluate, metrics, select, network=network if exports else None)
 
 
+def _counted_by_sites(data: SiteInfo) -> int:
+    """Return 0: only a site knows its outer samples, and checks that it can keep a state for each of them."""
+    return 0
+
+
 class RemoteProblem(Problem):
     """A problem whose data are at sites; a client's data is a `SiteInfo`."""
 
     def __init__(self, problem: Problem):
         self.problem, self.project, self.weights_at = problem, problem.project, problem.weights_at
+        if isinstance(problem, FiniteOuter):
+            self.outer_count, self.which = _counted_by_sites, problem.which
+        if isinstance(problem, Pairwise):
+            self.score, self.compare = problem.score, problem.compare
 
     def init(self, rng: torch.Generator) -> Tree:
         """Return x_0."""
@@ -99,12 +107,6 @@ class RemoteProblem(Problem):
     def size(self, data: SiteInfo) -> int | None:
         """Return what the site reported."""
         return data.size
-
-    def outer_count(self, data: SiteInfo) -> int | None:
-        """Raise: the coordinator does not know the sites' outer samples."""
-        raise FedcsoError(
-            "methods with a state for each ξ (SOX, SOAP, MOML) can't run over real sites: only sites know their ξ"
-        )
 
     def sample_outer(self, data: Any, rng: torch.Generator, shape: tuple[int, ...]) -> Tree:
         """Raise: only sites have data."""

@@ -122,7 +122,7 @@ class SiteBySite(Rounds):
         asked = {n: roster.nodes[n] for n in participants if n in roster.nodes and roster.about[n].trains}
         known = {n: self.job.codec.remembers(int(self.remembered[n]), round) for n in asked}
         content = {
-            node: pack(self.ordered(n, round).words(), {"shared": opened.message(known[n])})
+            node: pack(self.ordered(n, round).words(), {"shared": opened.message(known[n], n)})
             for n, node in asked.items()
         }
         answers = exchange(self.connection.grid, "train", content, federation.round_seconds)

@@ -201,6 +201,7 @@ def over_sites(connection: Connection, order: Order) -> Engine:
     @contextmanager
     def start(algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int]) -> Iterator[Rounds]:
         job = only_one(algorithms, job, seeds)
+        connection.federation.check_method(job.algorithm, job.plan)
         # With noise, the iterate of the output step must not be sent, because no noise is added to it.
         output_step = -1 if connection.federation.dp_noise else job.output_step()
         own = replace(order, run=f"{order.run}/seed{job.seed}", seed=job.seed, output_step=output_step)

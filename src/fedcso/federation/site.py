@@ -92,6 +92,9 @@ class Site:
         """Return the work for a round."""
         config = holding.config
         algorithm, codec = config.built()[order.algorithm]
+        algorithm.check(
+            config.plan, holding.problem, [holding.data]
+        )  # the coordinator can't check what depends on data
         estimator = ESTIMATORS[config.estimator]
         return Work(algorithm, holding.problem, config.plan, order.seed, estimator, codec, self.device)
 

@@ -86,15 +86,29 @@ class AUPRC(Problem):
 
     def inner(self, x: Tree, xi: Positives, eta: Examples | Weighted) -> torch.Tensor:
         """Return ĝ of each positive, with shape (b, 2)."""
+        return self.compare(*self.score(x, xi, eta))
+
+    def score(self, x: Tree, xi: Positives, eta: Examples | Weighted) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """Return h of the positives; of the others h, whether they are positive, and their weights if these differ."""
         b, (rows, m) = len(xi.which), eta.labels.shape
         scores = self.scores.logits(x, torch.cat([xi.inputs, eta.inputs.flatten(0, 1)]))
         scores = scores.sigmoid() if self.sigmoid else scores
-        losses = (self.margin - scores[:b].unsqueeze(1) + scores[b:].reshape(rows, m)).relu().square()
-        if isinstance(eta, Weighted):
-            losses = losses * eta.weights.to(losses)
+        others = {"score": scores[b:].reshape(rows, m), "positive": eta.labels.bool()}
+        weights = {"weight": eta.weights.to(scores)} if isinstance(eta, Weighted) else {}
+        return scores[:b], others | weights
+
+    def compare(
+        self, outer: torch.Tensor, inner: dict[str, torch.Tensor], counts: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return ĝ of each positive, given the scores."""
+        losses = (self.margin - outer.unsqueeze(1) + inner["score"]).relu().square()
+        if "weight" in inner:
+            losses = losses * inner["weight"]
+        losses = losses if counts is None else losses * counts
+        total = losses.shape[1] if counts is None else counts.sum()
         own = self.itself * self.margin**2
-        sums = torch.stack([(losses * eta.labels).sum(1), losses.sum(1)], -1)
-        return (sums + own) / (m + self.itself)
+        sums = torch.stack([(losses * inner["positive"]).sum(1), losses.sum(1)], -1)
+        return (sums + own) / (total + self.itself)
 
     def outer(self, y: torch.Tensor, xi: Positives) -> torch.Tensor:
         """Return −g₁/g₂, or 0 if all losses are 0 (which `itself` rules out)."""

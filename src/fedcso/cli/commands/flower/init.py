@@ -41,6 +41,7 @@ def main(arguments: list[str]) -> int:
     config.require_available()
     federation.check(config.plan)
     for algorithm, _ in config.built().values():
+        federation.check_method(algorithm, config.plan)
         require_compatible(algorithm, ESTIMATORS[config.estimator], config.plan)
     if config.problem_options.get("data") != ELSEWHERE:
         config = _one_client_per_site(config, len(federation.names))
