@@ -50,6 +50,8 @@ BILLS = {
     "SOX": Bill(gradients=1, sends=2),  # its table stays at home
     "MOML": Bill(gradients=1, sends=2),
     "SOAP": Bill(gradients=1, sends=1),
+    "MOAP": Bill(gradients=1, sends=2),
+    "MSVR": Bill(gradients=1, sends=2),  # at the previous iterate it needs ĝ, but no gradient
 }
 
 

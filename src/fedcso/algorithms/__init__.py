@@ -22,6 +22,8 @@ ALGORITHMS: Registry[type[Algorithm]] = Registry(
         "SOX": "sox:SOX",
         "MOML": "moml:MOML",
         "SOAP": "soap:SOAP",
+        "MOAP": "moap:MOAP",
+        "MSVR": "msvr:MSVR",
         "CODA+": "coda:CODA",
     },
 )
@@ -37,7 +39,9 @@ if TYPE_CHECKING:  # type checkers can't read the table; to them, a class that i
     from fedcso.algorithms.fedavg import FedAvg as FedAvg
     from fedcso.algorithms.local_scgd import LocalSCGD as LocalSCGD
     from fedcso.algorithms.local_scgdm import LocalSCGDM as LocalSCGDM
+    from fedcso.algorithms.moap import MOAP as MOAP
     from fedcso.algorithms.moml import MOML as MOML
+    from fedcso.algorithms.msvr import MSVR as MSVR
     from fedcso.algorithms.scaffold import Scaffold as Scaffold
     from fedcso.algorithms.soap import SOAP as SOAP
     from fedcso.algorithms.sox import SOX as SOX

@@ -103,7 +103,7 @@ class RemoteProblem(Problem):
     def outer_count(self, data: SiteInfo) -> int | None:
         """Raise: the coordinator does not know the sites' outer samples."""
         raise FedcsoError(
-            "methods with a state for each ξ (SOX, SOAP, MOML) can't run over real sites: only sites know their ξ"
+            "methods with a state for each ξ such as SOX can't run over real sites: only sites know their ξ"
         )
 
     def sample_outer(self, data: Any, rng: torch.Generator, shape: tuple[int, ...]) -> Tree:
