@@ -25,6 +25,7 @@ ALGORITHMS: Registry[type[Algorithm]] = Registry(
         "MOAP": "moap:MOAP",
         "MSVR": "msvr:MSVR",
         "CODA+": "coda:CODA",
+        "CODASCA": "codasca:CODASCA",
     },
 )
 """Methods by the names they have in their papers. To add one, write its module and a row here."""
@@ -34,6 +35,7 @@ if TYPE_CHECKING:  # type checkers can't read the table; to them, a class that i
     from fedcso.algorithms.bsgd import BSGD as BSGD
     from fedcso.algorithms.bspiderboost import BSpiderBoost as BSpiderBoost
     from fedcso.algorithms.coda import CODA as CODA
+    from fedcso.algorithms.codasca import CODASCA as CODASCA
     from fedcso.algorithms.fcsg import FCSG as FCSG
     from fedcso.algorithms.fcsg_m import FCSGM as FCSGM
     from fedcso.algorithms.fedavg import FedAvg as FedAvg
