@@ -30,6 +30,7 @@ from fedcso.problems import AUPRC, AUROC, Classification, CrossEntropy, Invarian
 from fedcso.problems.auroc import auroc_judge
 from fedcso.problems.classification import Examples, classification_judge
 from fedcso.problems.invariant_logistic import ACCURACY, measure_accuracy
+from fedcso.problems.personalised import Personalised
 from fedcso.problems.scores import Scores, ranking_judge
 
 # ------------------------------------------------------------------------------------ algorithms
@@ -42,6 +43,7 @@ VALUES = {
     "large_batch": 5,
     "proximity": 0.3,
     "stage_steps": 5,
+    "server_rate": 0.7,
 }
 """Hyper-parameters for short runs of small problems; others keep their defaults."""
 
@@ -74,8 +76,11 @@ Case = Task
 
 
 def cases_for(algorithm: Algorithm) -> dict[str, Case]:
-    """Return all problems that a method accepts."""
-    return {name: case for name, case in (CASES | FINITE | SADDLES).items() if _accepted(algorithm, case)}
+    """Return all problems that a method accepts; those that adapt models only if it accepts no others."""
+    for cases in (CASES | FINITE | SADDLES, ADAPTING):
+        if accepted := {name: case for name, case in cases.items() if _accepted(algorithm, case)}:
+            return accepted
+    return {}
 
 
 def _accepted(algorithm: Algorithm, case: Case) -> bool:
@@ -93,10 +98,16 @@ def engines_for(algorithm: Algorithm, codec: Codec = full) -> list[str]:
 
 
 def for_method(algorithm: Algorithm, case: Case, plan: Plan) -> tuple[Case, Plan]:
-    """Return the case and plan, reduced to a single machine if the method requires that."""
-    if not runs_on_one_machine_only(algorithm):
-        return case, plan
-    return replace(case, clients=case.clients[:1]), replace(plan, local_steps=1, participation=1.0)
+    """Return the case and plan, reduced to single steps, or to a single machine, if the method requires that."""
+    if runs_on_one_machine_only(algorithm):
+        return replace(case, clients=case.clients[:1]), replace(plan, local_steps=1, participation=1.0)
+    try:
+        algorithm.check(plan, case.problem, case.clients)
+    except InvalidValue as refused:
+        return case, replace(plan, local_steps=1) if refused.field == "local_steps" else plan
+    except FedcsoError:
+        pass
+    return case, plan
 
 
 @dataclass(frozen=True)
@@ -215,6 +226,16 @@ FINITE: dict[str, Case] = {"few_points": few_points(), "auprc": rare_positives(A
 
 SADDLES: dict[str, Case] = {"auroc": rare_positives(AUROC, 0.3)}
 """Problems with a dual variable."""
+
+
+def personalised(inner_steps: int = 1, **options: Any) -> Case:
+    """Return the case of classification with adaptation to the clients."""
+    case = classification()
+    return replace(case, problem=Personalised(case.problem, 0.3, inner_steps, **options))
+
+
+ADAPTING: dict[str, Case] = {"personalised": personalised(), "without_adaptation": personalised(inner_steps=0)}
+"""Problems that adapt models to tasks, in training or in evaluation only."""
 
 
 @dataclass(frozen=True)

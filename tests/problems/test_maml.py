@@ -109,7 +109,7 @@ def test_data_that_do_not_suffice_are_named(data, m, words):
         drawn(maml(), b=1, m=m, data=data)
 
 
-@pytest.mark.parametrize("option", [{"inner_rate": 0.0}, {"inner_steps": 0}, {"test_steps": 0}])
+@pytest.mark.parametrize("option", [{"inner_rate": 0.0}, {"inner_steps": -1}, {"test_steps": 0}])
 def test_settings_are_checked(option):
     with pytest.raises(InvalidValue, match=next(iter(option))):
         maml(**option)

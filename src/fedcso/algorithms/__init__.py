@@ -26,6 +26,9 @@ ALGORITHMS: Registry[type[Algorithm]] = Registry(
         "MSVR": "msvr:MSVR",
         "CODA+": "coda:CODA",
         "CODASCA": "codasca:CODASCA",
+        "Per-FedAvg": "per_fedavg:PerFedAvg",
+        "FedMeta": "fedmeta:FedMeta",
+        "Reptile": "reptile:Reptile",
     },
 )
 """Methods by the names they have in their papers. To add one, write its module and a row here."""
@@ -39,11 +42,14 @@ if TYPE_CHECKING:  # type checkers can't read the table; to them, a class that i
     from fedcso.algorithms.fcsg import FCSG as FCSG
     from fedcso.algorithms.fcsg_m import FCSGM as FCSGM
     from fedcso.algorithms.fedavg import FedAvg as FedAvg
+    from fedcso.algorithms.fedmeta import FedMeta as FedMeta
     from fedcso.algorithms.local_scgd import LocalSCGD as LocalSCGD
     from fedcso.algorithms.local_scgdm import LocalSCGDM as LocalSCGDM
     from fedcso.algorithms.moap import MOAP as MOAP
     from fedcso.algorithms.moml import MOML as MOML
     from fedcso.algorithms.msvr import MSVR as MSVR
+    from fedcso.algorithms.per_fedavg import PerFedAvg as PerFedAvg
+    from fedcso.algorithms.reptile import Reptile as Reptile
     from fedcso.algorithms.scaffold import Scaffold as Scaffold
     from fedcso.algorithms.soap import SOAP as SOAP
     from fedcso.algorithms.sox import SOX as SOX

@@ -9,7 +9,7 @@ import torch
 
 from fedcso.core.errors import FedcsoError
 from fedcso.core.judge import Judge, Network
-from fedcso.core.problem import Problem
+from fedcso.core.problem import Adapting, Problem
 from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples
 
@@ -87,6 +87,8 @@ class RemoteProblem(Problem):
 
     def __init__(self, problem: Problem):
         self.problem, self.project, self.weights_at = problem, problem.project, problem.weights_at
+        if isinstance(problem, Adapting):
+            self.inner_steps, self.task_count = problem.inner_steps, problem.task_count
 
     def init(self, rng: torch.Generator) -> Tree:
         """Return x_0."""
