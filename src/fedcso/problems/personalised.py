@@ -142,7 +142,7 @@ def personal_judge(problem: Personalised, steps: int) -> Judge:
     return Judge(evaluate, [ACCURACY, LOSS])
 
 
-@with_methods("Per-FedAvg", "FCSG-M")
+@with_methods("Per-FedAvg", "FCSG-M", learning_rate=0.5)
 @with_plan(rounds=60, local_steps=5, outer_batch=20, inner_batch=20, evaluate_every=5)
 def personalised(
     data: str = "digits",
