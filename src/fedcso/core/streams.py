@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 # In place of a client's number: streams that belong to no client.
-SERVER, START, OUTPUT, DATA, DIAGNOSIS, ASSUMPTIONS = -1, -2, -3, -4, -5, -6
+SERVER, START, OUTPUT, DATA, DIAGNOSIS, ASSUMPTIONS, AVERAGE = -1, -2, -3, -4, -5, -6, -7
 
 
 def stream(seed: int, client: int, round: int) -> torch.Generator:
