@@ -31,6 +31,7 @@ from fedcso.problems.auroc import auroc_judge
 from fedcso.problems.classification import Examples, classification_judge
 from fedcso.problems.invariant_logistic import ACCURACY, measure_accuracy
 from fedcso.problems.personalised import Personalised
+from fedcso.problems.robust import Robust
 from fedcso.problems.scores import Scores, ranking_judge
 
 # ------------------------------------------------------------------------------------ algorithms
@@ -44,6 +45,7 @@ VALUES = {
     "proximity": 0.3,
     "stage_steps": 5,
     "server_rate": 0.7,
+    "normalising": 0.6,
 }
 """Hyper-parameters for short runs of small problems; others keep their defaults."""
 
@@ -76,8 +78,8 @@ Case = Task
 
 
 def cases_for(algorithm: Algorithm) -> dict[str, Case]:
-    """Return all problems that a method accepts; those that adapt models only if it accepts no others."""
-    for cases in (CASES | FINITE | SADDLES, ADAPTING):
+    """Return all problems that a method accepts; those of few methods only if it accepts no others."""
+    for cases in (CASES | FINITE | SADDLES, OF_FEW_METHODS):
         if accepted := {name: case for name, case in cases.items() if _accepted(algorithm, case)}:
             return accepted
     return {}
@@ -234,8 +236,18 @@ def personalised(inner_steps: int = 1, **options: Any) -> Case:
     return replace(case, problem=Personalised(case.problem, 0.3, inner_steps, **options))
 
 
-ADAPTING: dict[str, Case] = {"personalised": personalised(), "without_adaptation": personalised(inner_steps=0)}
-"""Problems that adapt models to tasks, in training or in evaluation only."""
+def robust(temperature: float = 0.5) -> Case:
+    """Return the case of classification with weights of the clients."""
+    case = classification()
+    return replace(case, problem=Robust(case.problem, temperature, level=1.0))
+
+
+OF_FEW_METHODS: dict[str, Case] = {
+    "personalised": personalised(),
+    "without_adaptation": personalised(inner_steps=0),
+    "robust": robust(),
+}
+"""Problems that certain methods require."""
 
 
 @dataclass(frozen=True)

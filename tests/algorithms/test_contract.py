@@ -158,10 +158,9 @@ def test_engines_agree_with_every_estimator_and_on_what_it_costs(algorithm, esti
 
 @pytest.mark.parametrize("name", [name for name, one in SETTINGS.items() if one.tracks])
 def test_a_method_that_tracks_the_inner_value_takes_no_other_estimator(name):
+    case = next(iter(cases_for(SETTINGS[name]).values()))
     with pytest.raises(FedcsoError, match="tracks the inner value"):
-        run_on(
-            "reference", SETTINGS[name], FINITE["few_points"], PLANS["everyone"], estimator=ESTIMATORS["mean_outside"]
-        )
+        run_on("reference", SETTINGS[name], case, PLANS["everyone"], estimator=ESTIMATORS["mean_outside"])
 
 
 @pytest.mark.parametrize("name", [name for name, one in SETTINGS.items() if not one.tracks])

@@ -1,6 +1,6 @@
 """Per-FedAvg and FedMeta against transcriptions on quadratic losses, with all versions of second derivatives."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,49 +15,19 @@ from fedcso.engines.job import Job
 from fedcso.estimators import ESTIMATORS
 from fedcso.estimators.plain import plain
 from fedcso.problems.few_shot_tasks import fix_tasks
-from fedcso.problems.ordinary import Ordinary
 from fedcso.problems.personalised import Personalised
 from tests import transcription as literal
 from tests.command_line import BAD_INPUT, call, folders
 from tests.helpers import CASES, CLEARLY, ENGINES, assert_close, gap, personalised, run_on
+from tests.least_squares import CLIENTS, LeastSquares, hessian, slope
 from tests.problems.test_maml import classes, maml
 
 ALPHA, LAMBDA = 0.2, 0.3
 PLAN = Plan(rounds=3, local_steps=3, outer_batch=4, inner_batch=4, participation=2)
 
 
-@dataclass(frozen=True)
-class LeastSquares(Ordinary):
-    """ℓ = ½ (aᵀx − b)², whose second derivatives a aᵀ do not depend on x."""
-
-    dimension: int = 3
-
-    def init(self, rng):
-        return torch.randn(self.dimension, generator=rng, dtype=torch.float64)
-
-    def losses(self, x, xi):
-        return 0.5 * (xi.inputs @ x - xi.labels).square()
-
-
-def examples(number: int, seed: int) -> Examples:
-    rng = torch.Generator().manual_seed(seed)
-    return Examples(*(torch.randn(*shape, generator=rng, dtype=torch.float64) for shape in [(number, 3), (number,)]))
-
-
-CLIENTS = [examples(number, seed) for seed, number in enumerate((6, 9, 5))]
-
-
 def quadratic(**options) -> Task:
     return Task(Personalised(LeastSquares(), LAMBDA, **options), CLIENTS)
-
-
-def slope(x, part):
-    inputs, labels = part
-    return inputs.T @ (inputs @ x - labels) / len(labels)
-
-
-def hessian(part):
-    return part.inputs.T @ part.inputs / len(part.labels)
 
 
 def per_fedavg(job, second: str):

@@ -57,6 +57,7 @@ def shared_by(algorithm):
 
 
 MOMENTUM = {name: one for name, one in SETTINGS.items() if "u" in shared_by(one)}
+ON_POINTS = {name: one for name, one in MOMENTUM.items() if "few_points" in cases_for(one)}
 every_momentum_method = pytest.mark.parametrize("algorithm", MOMENTUM.values(), ids=MOMENTUM)
 FCSGM = SETTINGS["FCSG-M"]
 
@@ -233,7 +234,7 @@ def test_engines_agree_on_every_problem(codec, where):
     assert_engines_agree(FCSGM, CASES[where], FEW, codec)
 
 
-@every_momentum_method
+@pytest.mark.parametrize("algorithm", ON_POINTS.values(), ids=ON_POINTS)
 @every_codec
 def test_engines_agree_on_whom_they_drop_and_how_these_come_back(algorithm, codec):
     problem = Unreliable()

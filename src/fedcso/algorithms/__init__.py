@@ -29,6 +29,8 @@ ALGORITHMS: Registry[type[Algorithm]] = Registry(
         "Per-FedAvg": "per_fedavg:PerFedAvg",
         "FedMeta": "fedmeta:FedMeta",
         "Reptile": "reptile:Reptile",
+        "ComFedL": "comfedl:ComFedL",
+        "FGDRO-KL": "fgdro_kl:FGDROKL",
     },
 )
 """Methods by the names they have in their papers. To add one, write its module and a row here."""
@@ -39,10 +41,12 @@ if TYPE_CHECKING:  # type checkers can't read the table; to them, a class that i
     from fedcso.algorithms.bspiderboost import BSpiderBoost as BSpiderBoost
     from fedcso.algorithms.coda import CODA as CODA
     from fedcso.algorithms.codasca import CODASCA as CODASCA
+    from fedcso.algorithms.comfedl import ComFedL as ComFedL
     from fedcso.algorithms.fcsg import FCSG as FCSG
     from fedcso.algorithms.fcsg_m import FCSGM as FCSGM
     from fedcso.algorithms.fedavg import FedAvg as FedAvg
     from fedcso.algorithms.fedmeta import FedMeta as FedMeta
+    from fedcso.algorithms.fgdro_kl import FGDROKL as FGDROKL
     from fedcso.algorithms.local_scgd import LocalSCGD as LocalSCGD
     from fedcso.algorithms.local_scgdm import LocalSCGDM as LocalSCGDM
     from fedcso.algorithms.moap import MOAP as MOAP

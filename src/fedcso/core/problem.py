@@ -135,6 +135,19 @@ class Adapting(Protocol):
         """Return the number of different tasks of a client; None if a new one is drawn every time."""
 
 
+@runtime_checkable
+class ExponentialOuter(Protocol):
+    """A problem with f(y) = λ exp((y − c)/λ), for methods that give clients weights by their losses."""
+
+    @property
+    def temperature(self) -> float:
+        """λ."""
+
+    @property
+    def level(self) -> float:
+        """c, which keeps the exponential in range; it changes f by a factor only."""
+
+
 def per_sample(g: Callable[[Tree, Tree, Tree], Tree]) -> Callable[[Tree, Tree, Tree], Tree]:
     """Turn g(x, ξ, η), written for one ξ and one η, into a function that returns ĝ for a whole batch."""
     over_batch = vmap(vmap(g, in_dims=(None, None, 0)), in_dims=(None, 0, 0))

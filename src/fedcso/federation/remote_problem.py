@@ -9,7 +9,7 @@ import torch
 
 from fedcso.core.errors import FedcsoError
 from fedcso.core.judge import Judge, Network
-from fedcso.core.problem import Adapting, Problem
+from fedcso.core.problem import Adapting, ExponentialOuter, Problem
 from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples
 
@@ -89,6 +89,8 @@ class RemoteProblem(Problem):
         self.problem, self.project, self.weights_at = problem, problem.project, problem.weights_at
         if isinstance(problem, Adapting):
             self.inner_steps, self.task_count = problem.inner_steps, problem.task_count
+        if isinstance(problem, ExponentialOuter):
+            self.temperature, self.level = problem.temperature, problem.level
 
     def init(self, rng: torch.Generator) -> Tree:
         """Return x_0."""

@@ -33,7 +33,7 @@ from fedcso.core.recommended import with_methods, with_plan
 from fedcso.core.task import Task
 from fedcso.core.tree import Tree, add_scaled, map_leaves
 from fedcso.datasets import Examples, load
-from fedcso.datasets.partition import pathological, train_validation_test
+from fedcso.datasets.partition import pathological, split_each
 from fedcso.datasets.rows import share
 from fedcso.problems.classification import ACCURACY, LOSS, Classification, network
 from fedcso.problems.hessian_free import hessian_free_step
@@ -173,16 +173,11 @@ def personalised(
     require_count("hidden", hidden, least=0)
     require_count("test_steps", test_steps, least=0)
     examples = load(data)
-    shares = pathological(examples.labels, clients, classes, data_seed)
-    parts = [[own[rows] for rows in train_validation_test(len(own), data_seed)] for own in shares]
+    parts = split_each(pathological(examples.labels, clients, classes, data_seed), data_seed)
     base = Classification(partial(network, examples.inputs.shape[1], hidden, int(examples.labels.max()) + 1))
     problem = Personalised(base, inner_rate, inner_steps, first_order, difference)
-
-    def select(rows: torch.Tensor) -> Examples:
-        return Examples(*(column[rows] for column in examples))
-
-    validation = [Personal(select(train), select(held)) for train, held, _ in parts]
-    test = [Personal(select(train), select(held)) for train, _, held in parts]
+    validation = [Personal(examples.select(train), examples.select(held)) for train, held, _ in parts]
+    test = [Personal(examples.select(train), examples.select(held)) for train, _, held in parts]
     return Task(
         problem,
         [share(examples, train) for train, _, _ in parts],
