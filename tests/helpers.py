@@ -31,6 +31,8 @@ from fedcso.problems import AUPRC, AUROC, Classification, CrossEntropy, Invarian
 from fedcso.problems.auroc import auroc_judge
 from fedcso.problems.classification import Examples, classification_judge
 from fedcso.problems.invariant_logistic import ACCURACY, measure_accuracy
+from fedcso.problems.personalised import Personalised
+from fedcso.problems.robust import Robust
 from fedcso.problems.scores import Scores, ranking_judge
 
 # ------------------------------------------------------------------------------------ algorithms
@@ -51,6 +53,7 @@ VALUES = {
     "floor": 0.5,
     "global_momentum": 0.3,
     "base": FCSGM(learning_rate=0.05, momentum=0.3),
+    "normalising": 0.6,
 }
 """Hyper-parameters for short runs of small problems; others keep their defaults."""
 
@@ -83,8 +86,11 @@ Case = Task
 
 
 def cases_for(algorithm: Algorithm) -> dict[str, Case]:
-    """Return all problems that a method accepts."""
-    return {name: case for name, case in (CASES | FINITE | SADDLES).items() if _accepted(algorithm, case)}
+    """Return all problems that a method accepts; those of few methods only if it accepts no others."""
+    for cases in (CASES | FINITE | SADDLES, OF_FEW_METHODS):
+        if accepted := {name: case for name, case in cases.items() if _accepted(algorithm, case)}:
+            return accepted
+    return {}
 
 
 def _accepted(algorithm: Algorithm, case: Case) -> bool:
@@ -102,12 +108,18 @@ def engines_for(algorithm: Algorithm, codec: Codec = full) -> list[str]:
 
 
 def for_method(algorithm: Algorithm, case: Case, plan: Plan) -> tuple[Case, Plan]:
-    """Return the case and plan, reduced to what the method requires: a single machine, or everyone at every step."""
+    """Return the case and plan, reduced to what the method requires: a single machine, single steps, or everyone."""
     if algorithm.topology != SERVER:
         return case, replace(plan, local_steps=1, participation=1.0, weights=None)
-    if not runs_on_one_machine_only(algorithm):
-        return case, plan
-    return replace(case, clients=case.clients[:1]), replace(plan, local_steps=1, participation=1.0)
+    if runs_on_one_machine_only(algorithm):
+        return replace(case, clients=case.clients[:1]), replace(plan, local_steps=1, participation=1.0)
+    try:
+        algorithm.check(plan, case.problem, case.clients)
+    except InvalidValue as refused:
+        return case, replace(plan, local_steps=1) if refused.field == "local_steps" else plan
+    except FedcsoError:
+        pass
+    return case, plan
 
 
 @dataclass(frozen=True)
@@ -226,6 +238,26 @@ FINITE: dict[str, Case] = {"few_points": few_points(), "auprc": rare_positives(A
 
 SADDLES: dict[str, Case] = {"auroc": rare_positives(AUROC, 0.3)}
 """Problems with a dual variable."""
+
+
+def personalised(inner_steps: int = 1, **options: Any) -> Case:
+    """Return the case of classification with adaptation to the clients."""
+    case = classification()
+    return replace(case, problem=Personalised(case.problem, 0.3, inner_steps, **options))
+
+
+def robust(temperature: float = 0.5) -> Case:
+    """Return the case of classification with weights of the clients."""
+    case = classification()
+    return replace(case, problem=Robust(case.problem, temperature, level=1.0))
+
+
+OF_FEW_METHODS: dict[str, Case] = {
+    "personalised": personalised(),
+    "without_adaptation": personalised(inner_steps=0),
+    "robust": robust(),
+}
+"""Problems that certain methods require."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ ALLOWED = {
     "learning_rate": POSITIVE,
     "momentum": FRACTION,
     "tracking": FRACTION,
+    "normalising": FRACTION,
     "period": COUNT,
     "large_batch": COUNT,
     "proximity": POSITIVE,

@@ -58,6 +58,8 @@ BILLS = {
     # around FCSG-M, whose costs they have
     **dict.fromkeys(["ServerRate", "FedAvgM", "FedAdagrad", "FedAdam", "FedYogi", "FedProx"], Bill(1, 2)),
     "FAFED": Bill(gradients=1, sends=2, more_down=1),
+    "MOAP": Bill(gradients=1, sends=2),
+    "MSVR": Bill(gradients=1, sends=2),  # at the previous iterate it needs ĝ, but no gradient
 }
 
 
@@ -121,7 +123,9 @@ def test_coda_sends_v_and_the_dual_alone():
 
 
 def test_every_method_has_a_bill():
-    with_tests_of_their_own = {"BSGD", "BSpiderBoost", "CODA+", "MIME", "Fed-GLOMO", "PAGE", "SLATE", "SLATE-M", "FeDXL2"}
+    single_machine, saddles, meta = {"BSGD", "BSpiderBoost"}, {"CODA+", "CODASCA"}, {"Per-FedAvg", "FedMeta", "Reptile"}
+    in_their_own_tests = {"MIME", "Fed-GLOMO", "PAGE", "SLATE", "SLATE-M", "FeDXL2", "ComFedL", "FGDRO-KL"}
+    with_tests_of_their_own = single_machine | saddles | meta | in_their_own_tests
     assert BILLS.keys() | with_tests_of_their_own == SETTINGS.keys()
 
 

@@ -13,6 +13,7 @@ from fedcso.core.tree import (
     index,
     is_finite,
     leaves,
+    log_mix,
     map_leaves,
     mix,
     named_leaves,
@@ -100,6 +101,15 @@ def test_mix_is_a_weighted_mean(old, new, weight):
     mixed = mix(torch.tensor([old]).double(), torch.tensor([new]).double(), weight)
     expected = (1 - weight) * torch.tensor([old]).double() + weight * torch.tensor([new]).double()
     assert_close(mixed, expected)
+
+
+@given(numbers, numbers)
+def test_log_mix_is_mix_of_exponentials_and_never_overflows(old, new):
+    a, b = torch.tensor([old]).double(), torch.tensor([new]).double()
+    for weight in (0.3, torch.tensor([0.3], dtype=torch.float64)):
+        assert_close(log_mix(a / 10, b / 10, weight), mix((a / 10).exp(), (b / 10).exp(), 0.3).log())
+        assert_close(log_mix(a + 1e6, b + 1e6, weight), log_mix(a, b, weight) + 1e6, tolerance=1e-9)
+    assert torch.equal(log_mix(a, b, 1.0), b)
 
 
 @given(numbers, numbers)

@@ -27,7 +27,7 @@ from fedcso.problems.maml import MAML, few_shot_judge
 from tests.command_line import read_csv, without_drawing
 from tests.command_line import run as run_command
 from tests.few_characters import ON_THE_COMMAND_LINE, few_characters, instead_of_glyphs
-from tests.helpers import SETTINGS, assert_close, differentiated, gap, runs_on_one_machine_only
+from tests.helpers import SETTINGS, assert_close, cases_for, differentiated, gap, runs_on_one_machine_only
 
 SIDE, DRAWINGS, WAYS, QUERIES = 6, 8, 3, 4
 
@@ -109,7 +109,7 @@ def test_data_that_do_not_suffice_are_named(data, m, words):
         drawn(maml(), b=1, m=m, data=data)
 
 
-@pytest.mark.parametrize("option", [{"inner_rate": 0.0}, {"inner_steps": 0}, {"test_steps": 0}])
+@pytest.mark.parametrize("option", [{"inner_rate": 0.0}, {"inner_steps": -1}, {"test_steps": 0}])
 def test_settings_are_checked(option):
     with pytest.raises(InvalidValue, match=next(iter(option))):
         maml(**option)
@@ -231,7 +231,11 @@ def test_memory_does_not_grow_with_the_number_of_tasks(steps, first_order):
 
 # ---------------------------------------------------------------------------------------------- running
 
-FEDERATED = {name: one for name, one in SETTINGS.items() if not runs_on_one_machine_only(one) and name != "CODA+"}
+FEDERATED = {
+    name: one
+    for name, one in SETTINGS.items()
+    if not runs_on_one_machine_only(one) and "few_points" in cases_for(one)  # others need a problem of their own
+}
 PLAN = Plan(rounds=2, local_steps=2, outer_batch=2, inner_batch=2, evaluate_every=2)
 
 

@@ -41,13 +41,23 @@ ALGORITHMS: Registry[type[Algorithm]] = Registry.grouped(
         "one tracked value for each ξ": {
             "SOX": "sox:SOX",
             "SOAP": "soap:SOAP",
+            "MOAP": "moap:MOAP",
+            "MSVR": "msvr:MSVR",
             "FeDXL2": "fedxl:FeDXL2",
         },
         "meta-learning": {
             "MOML": "moml:MOML",
+            "Per-FedAvg": "per_fedavg:PerFedAvg",
+            "FedMeta": "fedmeta:FedMeta",
+            "Reptile": "reptile:Reptile",
         },
         "min-max problems": {
             "CODA+": "coda:CODA",
+            "CODASCA": "codasca:CODASCA",
+        },
+        "robust federations": {
+            "ComFedL": "comfedl:ComFedL",
+            "FGDRO-KL": "fgdro_kl:FGDROKL",
         },
         "without a server": {
             "SLATE": "slate:SLATE",
@@ -66,6 +76,8 @@ if TYPE_CHECKING:  # type checkers can't read the table; to them, a class that i
     from fedcso.algorithms.bsgd import BSGD as BSGD
     from fedcso.algorithms.bspiderboost import BSpiderBoost as BSpiderBoost
     from fedcso.algorithms.coda import CODA as CODA
+    from fedcso.algorithms.codasca import CODASCA as CODASCA
+    from fedcso.algorithms.comfedl import ComFedL as ComFedL
     from fedcso.algorithms.fafed import FAFED as FAFED
     from fedcso.algorithms.fcsg import FCSG as FCSG
     from fedcso.algorithms.fcsg_m import FCSGM as FCSGM
@@ -74,15 +86,21 @@ if TYPE_CHECKING:  # type checkers can't read the table; to them, a class that i
     from fedcso.algorithms.fedadam import FedAdam as FedAdam
     from fedcso.algorithms.fedavg import FedAvg as FedAvg
     from fedcso.algorithms.fedavgm import FedAvgM as FedAvgM
+    from fedcso.algorithms.fedmeta import FedMeta as FedMeta
     from fedcso.algorithms.fedprox import FedProx as FedProx
-    from fedcso.algorithms.fedyogi import FedYogi as FedYogi
     from fedcso.algorithms.fedxl import FeDXL2 as FeDXL2
+    from fedcso.algorithms.fedyogi import FedYogi as FedYogi
+    from fedcso.algorithms.fgdro_kl import FGDROKL as FGDROKL
     from fedcso.algorithms.local_scgd import LocalSCGD as LocalSCGD
     from fedcso.algorithms.local_scgdm import LocalSCGDM as LocalSCGDM
     from fedcso.algorithms.mime import MIME as MIME
     from fedcso.algorithms.mimelite import MimeLite as MimeLite
+    from fedcso.algorithms.moap import MOAP as MOAP
     from fedcso.algorithms.moml import MOML as MOML
+    from fedcso.algorithms.msvr import MSVR as MSVR
     from fedcso.algorithms.page import PAGE as PAGE
+    from fedcso.algorithms.per_fedavg import PerFedAvg as PerFedAvg
+    from fedcso.algorithms.reptile import Reptile as Reptile
     from fedcso.algorithms.scaffold import Scaffold as Scaffold
     from fedcso.algorithms.server_rate import ServerRate as ServerRate
     from fedcso.algorithms.slate import SLATE as SLATE

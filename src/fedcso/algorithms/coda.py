@@ -47,32 +47,47 @@ class CODA(Algorithm):
 
     def check(self, plan: Plan, problem: Problem, clients: Sequence[Any]) -> None:
         """Raise `FedcsoError` unless x has a primal and a dual part."""
-        x = problem.init(stream(0, 0, 0))
-        if not (isinstance(x, dict) and x.keys() == {"primal", "dual"}):
-            raise FedcsoError(
-                f"CODA+ can't be used with {type(problem).__name__}: it needs a min-max problem such as auroc, "
-                "whose x is {'primal': …, 'dual': …}"
-            )
+        require_saddle("CODA+", problem)
 
     def receive(self, shared: dict[str, Tree], local: dict[str, Tree] | None) -> State:
         """Mark a new client, which has no anchor yet, by the stage −1."""
-        x = shared["x"]
-        return State(shared, local or {"anchor": x["primal"], "stage": torch.full_like(leaves(x["dual"])[0], -1)})
+        return State(shared, local or without_anchor(shared["x"]))
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
         """Descend on v, with the proximal term of the anchor, and ascend on y."""
         x = state.shared["x"]
+        moved, local = self.move_in_stage(x, oracle.grad(x, batch), state.local, oracle, t)
+        return State({"x": moved}, local)
+
+    def move_in_stage(
+        self, x: Tree, direction: Tree, local: dict[str, Tree], oracle: Oracle, t: int
+    ) -> tuple[Tree, dict[str, Tree]]:
+        """Return x after a step along the direction and the proximal term, and the anchor and stage to keep."""
         stage = t // self.stage_steps
-        is_current = state.local["stage"] == stage
+        is_current = local["stage"] == stage
         anchor = map_leaves(
             lambda old, new: torch.where(
                 is_current.reshape(is_current.shape + (1,) * (new.ndim - is_current.ndim)), old, new
             ),
-            state.local["anchor"],
+            local["anchor"],
             x["primal"],
         )
-        gradient = oracle.grad(x, batch)
-        primal = add_scaled(gradient["primal"], subtract(x["primal"], anchor), at(self.proximity, t))
+        primal = add_scaled(direction["primal"], subtract(x["primal"], anchor), at(self.proximity, t))
         rate = at(self.learning_rate, t) / 3**stage
-        moved = oracle.move(x, {"primal": primal, "dual": gradient["dual"]}, rate)
-        return State({"x": moved}, {"anchor": anchor, "stage": torch.full_like(state.local["stage"], stage)})
+        moved = oracle.move(x, {"primal": primal, "dual": direction["dual"]}, rate)
+        return moved, {"anchor": anchor, "stage": torch.full_like(local["stage"], stage)}
+
+
+def without_anchor(x: Tree) -> dict[str, Tree]:
+    """Return what a client keeps that has no anchor yet: its first step takes one, because no stage is −1."""
+    return {"anchor": x["primal"], "stage": torch.full_like(leaves(x["dual"])[0], -1)}
+
+
+def require_saddle(method: str, problem: Problem) -> None:
+    """Raise `FedcsoError` unless x has a primal and a dual part."""
+    x = problem.init(stream(0, 0, 0))
+    if not (isinstance(x, dict) and x.keys() == {"primal", "dual"}):
+        raise FedcsoError(
+            f"{method} can't be used with {type(problem).__name__}: it needs a min-max problem such as auroc, "
+            "whose x is {'primal': …, 'dual': …}"
+        )

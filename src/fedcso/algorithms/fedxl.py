@@ -87,7 +87,7 @@ class FeDXL2(Algorithm):
         inner = _in_a_row(c)
         others = local["inner"] or concatenate([inner], [1.0])
         g_hat = problem.compare(a, others["entries"], others["weight"])
-        u, table = track_values(local["u"], oracle, batch, g_hat, at(self.tracking, t))
+        u, table = track_values(local["u"], oracle, batch, g_hat, partial(mix, weight=at(self.tracking, t)))
         slopes, loss = grad_and_value(lambda u: oracle.problem.outer(u, batch.xi).mean())(u)
         outer = {"score": a, "slope": map_leaves(lambda leaf: leaf * len(leaf), slopes)}
         old = local["outer"] or concatenate([outer], [1.0])

@@ -11,6 +11,7 @@ Convergence, NeurIPS 2021.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from fedcso.algorithms.sox import require_states_fit, track_each
@@ -19,6 +20,7 @@ from fedcso.core.errors import require_fraction, require_positive
 from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Batch, Problem
+from fedcso.core.tree import mix
 
 
 @dataclass(frozen=True)
@@ -45,5 +47,5 @@ class SOAP(Algorithm):
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
         """Update the tracked values of the batch's ξ, then descend."""
         x = state.shared["x"]
-        z, local = track_each(state.local, oracle, x, batch, at(self.tracking, t))
+        z, local = track_each(state.local, oracle, x, batch, partial(mix, weight=at(self.tracking, t)))
         return State({"x": oracle.move(x, z, at(self.learning_rate, t))}, local)

@@ -11,8 +11,9 @@ that grows with the data. y_i = ĝ when ξ_i is first sampled, and u_1 = z_1. Cl
 Reference: Wang, Yang, Finite-Sum Coupled Compositional Stochastic Optimization: Theory and Applications, ICML 2022.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -23,7 +24,7 @@ from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Batch, FiniteOuter, Problem
 from fedcso.core.streams import stream
-from fedcso.core.tree import Tree, Weight, index, leaves, map_leaves, mix, numel, zeros_like
+from fedcso.core.tree import Tree, index, leaves, map_leaves, mix, numel, zeros_like
 
 MOST_NUMBERS = 50_000_000
 """The largest table of y_i that a client may have: 200 MB in float32."""
@@ -59,7 +60,7 @@ class SOX(Algorithm):
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
         """Update the tracked values of the batch's ξ and the momentum u, then descend."""
         x, u = state.shared["x"], state.shared["u"]
-        z, local = track_each(state.local, oracle, x, batch, at(self.tracking, t))
+        z, local = track_each(state.local, oracle, x, batch, partial(mix, weight=at(self.tracking, t)))
         u = z if t == 0 else mix(u, z, at(self.momentum, t))
         return State({"x": oracle.move(x, u, at(self.learning_rate, t)), "u": u}, local)
 
@@ -85,27 +86,57 @@ def require_states_fit(problem: Problem, clients: Sequence[Any]) -> None:
 
 
 def track_each(
-    local: dict[str, Tree], oracle: Oracle, x: Tree, batch: Batch, weight: Weight
+    local: dict[str, Tree], oracle: Oracle, x: Tree, batch: Batch, renew: Callable[[Tree, Tree], Tree]
 ) -> tuple[Tree, dict[str, Tree]]:
-    """Return the gradient estimate z_{t+1} at the tracked values, and the table with those of the batch updated."""
+    """Return the gradient estimate z_{t+1} at the tracked values, and the table with those of the batch updated.
+
+    `renew` takes the old y_i and the ĝ of the batch's ξ, and returns their new y_i; at first sight y_i = ĝ.
+    """
     g_hat, chain = oracle.inner(x, batch, each=True)
-    y, table = track_values(local, oracle, batch, g_hat, weight)
+    y, table = track_values(local, oracle, batch, g_hat, renew)
     return chain(y), table
 
 
 def track_values(
-    table: dict[str, Tree], oracle: Oracle, batch: Batch, g_hat: Tree, weight: Weight
+    local: dict[str, Tree], oracle: Oracle, batch: Batch, g_hat: Tree, renew: Callable[[Tree, Tree], Tree]
 ) -> tuple[Tree, dict[str, Tree]]:
     """Return y_i of the batch's ξ_i, given their ĝ, and the table with these y_i; an empty table is made first."""
-    assert isinstance(oracle.problem, FiniteOuter)  # `check` requires it
-    which = oracle.problem.which(batch.xi)
-    table = table or _empty_table(g_hat, oracle.outer_count)
+    rows = rows_of(oracle, batch)
+    table = local or {"y": empty_table(oracle, g_hat), "seen": _none_seen(oracle, g_hat)}
     y = map_leaves(
-        lambda known, new: torch.where(_expand(table["seen"][which], new), known, new),
-        mix(index(table["y"], which), g_hat, weight),
+        lambda known, new: torch.where(_expand(table["seen"][rows], new), known, new),
+        renew(index(table["y"], rows), g_hat),
         g_hat,
     )
-    return y, _update_table(table, which, y)
+    return y, {"y": put_rows(table["y"], rows, y), "seen": table["seen"].index_fill(0, rows, True)}
+
+
+def rows_of(oracle: Oracle, batch: Batch) -> torch.Tensor:
+    """Return the index of each of the batch's ξ among the client's."""
+    assert isinstance(oracle.problem, FiniteOuter)  # `check` requires it
+    return oracle.problem.which(batch.xi)
+
+
+def share_of_rows(oracle: Oracle, rows: torch.Tensor) -> float:
+    """Return the share of the client's ξ that are in the batch; one that is there twice counts once.
+
+    ξ are drawn with replacement. Given how many different ones a batch has, it is a random subset of that size, as in
+    papers that draw without replacement, where this share is b/n.
+    """
+    assert oracle.outer_count is not None  # `check` requires it
+    return len(rows.unique()) / oracle.outer_count
+
+
+def empty_table(oracle: Oracle, g_hat: Tree) -> Tree:
+    """Return y_i = 0 for all ξ of the client, given the ĝ of some of them."""
+    return map_leaves(lambda leaf: leaf.new_zeros(oracle.outer_count, *leaf.shape[1:]), g_hat)
+
+
+def put_rows(table: Tree, rows: torch.Tensor, y: Tree) -> Tree:
+    """Return the table with new values in these rows; if a ξ is in the batch twice, the later value is taken."""
+    later = (rows.unsqueeze(0) == rows.unsqueeze(1)).int() * torch.arange(1, len(rows) + 1, device=rows.device)
+    last = later.argmax(1)
+    return map_leaves(lambda leaf, values: leaf.index_put((rows,), values[last]), table, y)
 
 
 def _numbers_in_a_state(problem: Problem, data: Any) -> int:
@@ -115,21 +146,9 @@ def _numbers_in_a_state(problem: Problem, data: Any) -> int:
     return numel(problem.inner(problem.init(stream(0, 0, 0)), xi, eta))
 
 
-def _empty_table(g_hat: Tree, count: int | None) -> dict[str, Tree]:
-    assert count is not None  # `check` requires it
-    table = map_leaves(lambda leaf: leaf.new_zeros(count, *leaf.shape[1:]), g_hat)
-    return {"y": table, "seen": torch.zeros(count, dtype=torch.bool, device=leaves(g_hat)[0].device)}
-
-
-def _update_table(local: dict[str, Tree], which: torch.Tensor, y: Tree) -> dict[str, Tree]:
-    """Return the table with new values; if a ξ is in the batch twice, the later value is taken."""
-    later = (which.unsqueeze(0) == which.unsqueeze(1)).int() * torch.arange(1, len(which) + 1, device=which.device)
-    last = later.argmax(1)
-
-    def put(table: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-        return table.index_put((which,), values[last])
-
-    return {"y": map_leaves(put, local["y"], y), "seen": local["seen"].index_fill(0, which, True)}
+def _none_seen(oracle: Oracle, g_hat: Tree) -> torch.Tensor:
+    assert oracle.outer_count is not None  # `check` requires it
+    return torch.zeros(oracle.outer_count, dtype=torch.bool, device=leaves(g_hat)[0].device)
 
 
 def _expand(flags: torch.Tensor, leaf: torch.Tensor) -> torch.Tensor:

@@ -140,6 +140,31 @@ class Pairwise(Protocol):
         """
 
 
+@runtime_checkable
+class Adapting(Protocol):
+    """A problem whose g adapts x to a task by steps x − λ∇L(x; η), for methods of meta-learning."""
+
+    @property
+    def inner_steps(self) -> int:
+        """The number of such steps in training; 0 if models are adapted in evaluation only, and g(x) = x."""
+
+    def task_count(self, data: Any) -> int | None:
+        """Return the number of different tasks of a client; None if a new one is drawn every time."""
+
+
+@runtime_checkable
+class ExponentialOuter(Protocol):
+    """A problem with f(y) = λ exp((y − c)/λ), for methods that give clients weights by their losses."""
+
+    @property
+    def temperature(self) -> float:
+        """λ."""
+
+    @property
+    def level(self) -> float:
+        """c, which keeps the exponential in range; it changes f by a factor only."""
+
+
 def per_sample(g: Callable[[Tree, Tree, Tree], Tree]) -> Callable[[Tree, Tree, Tree], Tree]:
     """Turn g(x, ξ, η), written for one ξ and one η, into a function that returns ĝ for a whole batch."""
     over_batch = vmap(vmap(g, in_dims=(None, None, 0)), in_dims=(None, 0, 0))

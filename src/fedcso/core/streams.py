@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 # In place of a client's number: streams that belong to no client.
-SERVER, START, OUTPUT, DATA, DIAGNOSIS, ASSUMPTIONS, COINS = -1, -2, -3, -4, -5, -6, -7
+SERVER, START, OUTPUT, DATA, DIAGNOSIS, ASSUMPTIONS, COINS, AVERAGE = -1, -2, -3, -4, -5, -6, -7, -8
 
 
 def stream(seed: int, client: int, round: int) -> torch.Generator:

@@ -138,6 +138,16 @@ def mix(old: Tree, new: Tree, weight: Weight) -> Tree:
     return map_leaves(lambda p, q: torch.lerp(p, q, align(weight, p)), old, new)
 
 
+def log_mix(old: Tree, new: Tree, weight: Weight) -> Tree:
+    """Return log((1 − weight)·e^old + weight·e^new) without overflow, which is exactly `new` for weight 1."""
+
+    def blend(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+        share = torch.as_tensor(align(weight, p), dtype=p.dtype, device=p.device)
+        return torch.logaddexp(p + torch.log1p(-share), q + torch.log(share))
+
+    return map_leaves(blend, old, new)
+
+
 def average(trees: Sequence[Tree], weights: Sequence[float]) -> Tree:
     """Return the weighted mean, accumulated in float64 in the given order; weights need not be normalised."""
     total = sum(weights)

@@ -12,6 +12,10 @@ class Examples(NamedTuple):
     inputs: torch.Tensor
     labels: torch.Tensor
 
+    def select(self, rows: torch.Tensor) -> "Examples":
+        """Return the examples with these indices."""
+        return Examples(self.inputs[rows], self.labels[rows])
+
     def summary(self) -> str:
         """Return a description of the size, in words."""
         shape = "×".join(map(str, self.inputs.shape[1:]))

@@ -16,6 +16,14 @@ def train_validation_test(number: int, seed: int) -> tuple[torch.Tensor, torch.T
     return order[:train], order[train:validation], order[validation:]
 
 
+def split_each(shares: list[torch.Tensor], seed: int) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    """Split the indices of each client into training, validation and test."""
+    parts = [train_validation_test(len(own), seed) for own in shares]
+    return [
+        (own[train], own[validation], own[test]) for own, (train, validation, test) in zip(shares, parts, strict=True)
+    ]
+
+
 def partition(labels: torch.Tensor, clients: int, alpha: float, seed: int) -> list[torch.Tensor]:
     """Return indices for each client: equal parts (alpha = 0), or each class divided by Dirichlet(alpha) weights.
 

@@ -9,6 +9,8 @@ ESTIMATORS: Registry[Estimator] = Registry(
     {
         "plain": "plain:plain",
         "extrapolated": "extrapolated:extrapolated",
+        "three_level": "three_level:three_level",
+        "independent_jacobian": "independent_jacobian:independent_jacobian",
         "v_mlmc": "mlmc:v_mlmc",
         "rt_mlmc": "mlmc:rt_mlmc",
         "mean_outside": "mean_outside:mean_outside",

@@ -7,15 +7,13 @@ a bias of order 1/m². Both use the same samples: the cost in samples stays the 
 (If f' has kinks, the bias has no term c/m to subtract, and extrapolation reduces it by a constant factor only.)
 """
 
-from typing import Any
-
 import torch
 
 from fedcso.core.errors import require
-from fedcso.core.estimator import Drawn, Estimator, draw_fixed_size
+from fedcso.core.estimator import Estimator
 from fedcso.core.problem import Batch, Problem
 from fedcso.core.tree import Tree
-from fedcso.estimators.halves import mean_of_halves, require_all_samples
+from fedcso.estimators.halves import draw_all_samples, mean_of_halves
 from fedcso.estimators.plain import plain
 
 
@@ -24,14 +22,8 @@ def _losses(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
     return 2 * plain(problem, x, batch) - mean_of_halves(problem, x, batch)
 
 
-def _draw(problem: Problem, data: Any, rng: torch.Generator, steps: int, b: int, m: int) -> Drawn:
-    drawn = draw_fixed_size(problem, data, rng, steps, b, m)
-    require_all_samples(drawn.batch.eta, m, axis=2)
-    return drawn
-
-
 def _check(m: int) -> None:
     require("inner_batch", m, lambda value: value % 2 == 0, "even: the extrapolated estimator splits it into halves")
 
 
-extrapolated = Estimator(_losses, _draw, _check)
+extrapolated = Estimator(_losses, draw_all_samples, _check)

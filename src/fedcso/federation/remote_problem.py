@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from fedcso.core.judge import Judge, Network
-from fedcso.core.problem import FiniteOuter, Pairwise, Problem
+from fedcso.core.problem import Adapting, ExponentialOuter, FiniteOuter, Pairwise, Problem
 from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples
 
@@ -95,6 +95,10 @@ class RemoteProblem(Problem):
             self.outer_count, self.which = _counted_by_sites, problem.which
         if isinstance(problem, Pairwise):
             self.score, self.compare = problem.score, problem.compare
+        if isinstance(problem, Adapting):
+            self.inner_steps, self.task_count = problem.inner_steps, problem.task_count
+        if isinstance(problem, ExponentialOuter):
+            self.temperature, self.level = problem.temperature, problem.level
 
     def init(self, rng: torch.Generator) -> Tree:
         """Return x_0."""

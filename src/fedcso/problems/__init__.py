@@ -15,6 +15,8 @@ PROBLEMS: Registry[Callable[..., Task]] = Registry(
         "classification": "classification:classification",
         "maml": "maml:maml",
         "pretraining": "pretraining:pretraining",
+        "personalised": "personalised:personalised",
+        "robust": "robust:robust",
         "auprc": "auprc:auprc",
         "auroc": "auroc:auroc",
         "cross_entropy": "cross_entropy:cross_entropy",
@@ -33,6 +35,8 @@ if TYPE_CHECKING:  # type checkers can't read the table; to them, a class that i
     from fedcso.problems.invariant_logistic import InvariantLogistic as InvariantLogistic
     from fedcso.problems.maml import MAML as MAML
     from fedcso.problems.nested_quadratic import NestedQuadratic as NestedQuadratic
+    from fedcso.problems.personalised import Personalised as Personalised
+    from fedcso.problems.robust import Robust as Robust
 
 
 def __getattr__(name: str) -> Any:

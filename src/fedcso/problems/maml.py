@@ -60,7 +60,7 @@ class MAML(Problem):
     inner_rate: float = 0.4
     """λ, the step size of the adaptation."""
     inner_steps: int = 1
-    """The number of adaptation steps in training."""
+    """The number of adaptation steps in training; 0 for the tasks' ordinary losses."""
     test_steps: int = 3
     """The number of adaptation steps in evaluation."""
     first_order: bool = False
@@ -71,7 +71,7 @@ class MAML(Problem):
         require_count("ways", self.ways, least=2)
         require_count("queries", self.queries)
         require_positive("inner_rate", self.inner_rate)
-        require_count("inner_steps", self.inner_steps)
+        require_count("inner_steps", self.inner_steps, least=0)
         require_count("test_steps", self.test_steps)
         object.__setattr__(self, "network", Functional(self.model))
 
@@ -177,6 +177,10 @@ class MAML(Problem):
         """Return the labels of query images, which come class by class."""
         return torch.arange(self.ways, device=images.device).repeat_interleave(self.queries)
 
+    def inner_samples(self, b: int, m: int) -> int:
+        """Return b·m, or 0 if there is no adaptation."""
+        return b * m if self.inner_steps else 0
+
     # -------------------------------------------------------------------------------------- data
 
     def size(self, data: Classes) -> int:
@@ -186,6 +190,10 @@ class MAML(Problem):
     def outer_count(self, data: Classes) -> int | None:
         """Return the number of fixed tasks; None if a new task is drawn every time."""
         return len(data.tasks) if isinstance(data, FixedTasks) else None
+
+    def task_count(self, data: Classes) -> int | None:
+        """Return the same: a task is an outer sample."""
+        return self.outer_count(data)
 
     def which(self, xi: Query) -> torch.Tensor:
         """Return the indices of the tasks."""
@@ -246,11 +254,12 @@ def maml(
         ways: number of classes in a task
         queries: number of query images of each class
         inner_rate: λ, the step size of the adaptation
-        inner_steps: number of adaptation steps in training; evaluation takes 3
+        inner_steps: number of adaptation steps in training, 0 for none (Reptile); evaluation takes 3
         first_order: leave out the second derivatives, which is cheaper, but not exact MAML
         filters: number of filters of each of the network's four convolutions
         pooling: use max-pooling instead of strided convolutions, at about six times the cost
-        tasks: number of fixed tasks per client (for MOML, which keeps a state for each); 0 to draw new ones every time
+        tasks: number of fixed tasks per client (1 for Per-FedAvg and Reptile; MOML keeps a state for each); 0 to draw
+            new ones every time
         where: the data, see load_few_shot
     """
     require_count("filters", filters)
