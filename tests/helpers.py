@@ -16,6 +16,7 @@ from fedcso.core.codec import Codec, full
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.estimator import Estimator
 from fedcso.core.judge import Judge
+from fedcso.core.metric import Metric
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Batch, Problem
 from fedcso.core.projections import ball, box
@@ -205,7 +206,18 @@ def rare_positives(kind: type[Problem], *options: Any) -> Case:
     problem = kind(Scores(partial(nn.Linear, 4, 1, dtype=torch.float64)), *options)
     clients = [examples(6, 2), examples(9, 1), examples(12, 4), examples(5, 5)]
     judge = auroc_judge(problem) if kind is AUROC else ranking_judge(problem.scores)
-    return Case(problem, clients, examples(20, 5), judge=judge)
+    return Case(problem, clients, examples(20, 5), judge=mean_score_judge(judge))
+
+
+def mean_score_judge(ranking: Judge) -> Judge:
+    """Return a judge of mean scores: they follow every change of x, and cost far less than average precision."""
+
+    def evaluate(x: Tree, data: Examples) -> dict[str, Any]:
+        scores, labels = ranking.rank(x, data)
+        positive = labels == 1
+        return {"margin": scores[positive].mean() - scores[~positive].mean(), "score": scores.mean()}
+
+    return replace(ranking, evaluate=evaluate, metrics=[Metric("margin", higher_is_better=True)], select="margin")
 
 
 CASES["cross_entropy"] = rare_positives(CrossEntropy, 3.0)
