@@ -1,7 +1,7 @@
 """Shared by several test modules: settings of every algorithm, small problems, engines, and comparisons."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -86,6 +86,15 @@ def _accepted(algorithm: Algorithm, case: Case) -> bool:
     except FedcsoError:
         return False
     return True
+
+
+def in_turn(table: Mapping[str, Any], first: int, number: int) -> list[tuple[str, Any]]:
+    """Return so many rows of a table from a first one on, beginning again after the last.
+
+    Tests that don't need every combination take different rows for each method, so that all rows occur.
+    """
+    rows = list(table.items())
+    return [rows[(first + k) % len(rows)] for k in range(number)]
 
 
 def engines_for(algorithm: Algorithm, codec: Codec = full) -> list[str]:

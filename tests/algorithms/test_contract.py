@@ -36,6 +36,7 @@ from tests.helpers import (
     engines_for,
     for_method,
     gap,
+    in_turn,
     run_on,
     runs_on_one_machine_only,
 )
@@ -53,12 +54,6 @@ OWN = {"own": example("own_algorithm").HeavyBall(learning_rate=0.05)}
 """The example of a user's method must satisfy the contract too."""
 
 METHODS = SETTINGS | OWN
-
-
-def in_turn(table, first: int, number: int) -> list[tuple]:
-    """Return so many rows of a table from a first one on, beginning again after the last."""
-    rows = list(table.items())
-    return [rows[(first + k) % len(rows)] for k in range(number)]
 
 
 def covering() -> list:
