@@ -6,9 +6,9 @@ on problems with finitely many, `helpers.FINITE`, and on engines that do not sta
 All engines give the same run, whichever clients take part and however they are weighted; the state stays finite; and a
 run that is interrupted between two rounds resumes exactly.
 
-The full product of methods, problems, plans and engines would take minutes, so these are covering sets: engines are
-compared for every method on every problem, and every method occurs with every plan; every method is
-interrupted on every engine and run with two seeds, and in grids, on problems that differ from method to method.
+The full product of methods, problems, plans and engines would take minutes, so these are covering sets: all engines are
+compared for every method on every problem, and every method runs with every plan. Every method is interrupted on every
+engine, repeated with the same seed, and run in grids, on problems that differ from method to method.
 """
 
 from dataclasses import fields, replace
@@ -61,7 +61,7 @@ def covering() -> list:
     found = []
     for number, (name, algorithm) in enumerate(METHODS.items()):
         cases = cases_for(algorithm)
-        size = max(len(cases), len(PLANS))
+        size = max(len(cases), len(PLANS)) if cases else 0
         for (where, case), (how, plan) in zip(in_turn(cases, 0, size), in_turn(PLANS, number, size), strict=True):
             found.append(pytest.param(algorithm, case, plan, id=f"{how}-{where}-{name}"))
     return found
@@ -95,6 +95,11 @@ def assert_engines_agree(algorithm, case, plan, **options):
             assert_same_run(run_on(engine, algorithm, case, plan, **options), expected)
     assert_same_run(run_on("threads", algorithm, case, plan, workers=2, **options), expected, tolerance=0.0)
     return expected
+
+
+@pytest.mark.parametrize("algorithm", METHODS.values(), ids=METHODS)
+def test_a_method_accepts_some_problem(algorithm):
+    assert cases_for(algorithm), "add a problem that it accepts to tests/helpers.py"
 
 
 @pytest.mark.parametrize(("algorithm", "case", "plan"), covering())
