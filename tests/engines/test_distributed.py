@@ -110,8 +110,8 @@ def evaluation_is_shared_out():
     case = replace(case, test=ByClient(case.test, [case.test, *case.clients]), validation=case.clients[0])
     trace = run(FCSG(0.1), case)
     assert_same_run(trace, run_on("reference", FCSG(0.1), case, PLAN))
-    assert "client_average_precision" in trace.rows[-1]
-    assert "validation_average_precision" in trace.rows[-1]
+    assert "client_margin" in trace.rows[-1]
+    assert "validation_margin" in trace.rows[-1]
     measured = []
     counting = Judge(lambda x, test: measured.append(test) or {})
     run(FCSG(0.1), replace(case, judge=counting), replace(PLAN, rounds=1))
