@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from fedcso.cli.main import main
-from fedcso.reports import figures
+from fedcso.reports import figures, outputs
 from fedcso.runs import execute
 from fedcso.runs.progress import Lines
 
@@ -66,9 +66,15 @@ def run(*arguments: object, out: Path, code: int = FINE) -> Path:
     return new
 
 
-def without_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures take longest by far; where they are not the point they are left empty."""
+def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave figures empty."""
     monkeypatch.setattr(figures, "render", lambda figure, kind: b"")
+
+
+def without_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave figures and exported networks empty: they take longest by far, and are not the point of most tests."""
+    without_figures(monkeypatch)
+    monkeypatch.setattr(outputs, "as_onnx", lambda network: b"")
 
 
 def interrupt_after(monkeypatch: pytest.MonkeyPatch, rounds: int, unit: str = "", times: int = 1) -> None:

@@ -1,5 +1,6 @@
 """How all tests run: one torch thread each, prepared data kept with the tests, the same property tests every time."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -18,3 +19,8 @@ settings.load_profile("fedcso")
 
 # Not in the user's own cache; kept from one run of the tests to the next.
 os.environ["FEDCSO_CACHE"] = str(Path(__file__).parent.parent / ".pytest_cache" / "fedcso")
+
+
+def pytest_collection_finish() -> None:
+    """Exempt modules and collected tests, which stay to the end, from every later garbage collection."""
+    gc.freeze()

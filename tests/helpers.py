@@ -1,7 +1,7 @@
 """Shared by several test modules: settings of every algorithm, small problems, engines, and comparisons."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from fedcso.core.codec import Codec, full
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.estimator import Estimator
 from fedcso.core.judge import Judge
+from fedcso.core.metric import Metric
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Batch, Problem
 from fedcso.core.projections import ball, box
@@ -100,6 +101,15 @@ def _accepted(algorithm: Algorithm, case: Case) -> bool:
     except FedcsoError:
         return False
     return True
+
+
+def in_turn(table: Mapping[str, Any], first: int, number: int) -> list[tuple[str, Any]]:
+    """Return so many rows of a table from a first one on, beginning again after the last.
+
+    Tests that don't need every combination take different rows for each method, so that all rows occur.
+    """
+    rows = list(table.items())
+    return [rows[(first + k) % len(rows)] for k in range(number)]
 
 
 def engines_for(algorithm: Algorithm, codec: Codec = full) -> list[str]:
@@ -228,7 +238,18 @@ def rare_positives(kind: type[Problem], *options: Any) -> Case:
     problem = kind(Scores(partial(nn.Linear, 4, 1, dtype=torch.float64)), *options)
     clients = [examples(6, 2), examples(9, 1), examples(12, 4), examples(5, 5)]
     judge = auroc_judge(problem) if kind is AUROC else ranking_judge(problem.scores)
-    return Case(problem, clients, examples(20, 5), judge=judge)
+    return Case(problem, clients, examples(20, 5), judge=mean_score_judge(judge))
+
+
+def mean_score_judge(ranking: Judge) -> Judge:
+    """Return a judge of mean scores: they follow every change of x, and cost far less than average precision."""
+
+    def evaluate(x: Tree, data: Examples) -> dict[str, Any]:
+        scores, labels = ranking.rank(x, data)
+        positive = labels == 1
+        return {"margin": scores[positive].mean() - scores[~positive].mean(), "score": scores.mean()}
+
+    return replace(ranking, evaluate=evaluate, metrics=[Metric("margin", higher_is_better=True)], select="margin")
 
 
 CASES["cross_entropy"] = rare_positives(CrossEntropy, 3.0)

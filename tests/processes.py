@@ -14,7 +14,7 @@ from tests.forks import SERVER
 def start(place: Path, *arguments: object, dies_at: int | None = None) -> BaseProcess:
     """Begin a command in a folder; what it says goes to `said.txt` there.
 
-    Figures, which take longest by far, are left empty. With `dies_at` the process kills itself, by SIGKILL, before
+    Figures and exported networks, which take longest by far, are left empty. With `dies_at` the process kills itself, by SIGKILL, before
     the file operation of that number.
     """
     process = SERVER.Process(target=_command, args=(place, [str(a) for a in arguments], dies_at))
@@ -31,13 +31,14 @@ def end(process: BaseProcess) -> int:
 
 def _command(place: Path, arguments: list[str], dies_at: int | None) -> None:
     from fedcso.cli.main import main
-    from fedcso.reports import figures
+    from fedcso.reports import figures, outputs
 
     os.chdir(place)
     with open("said.txt", "a") as said:
         os.dup2(said.fileno(), sys.stdout.fileno())
         os.dup2(said.fileno(), sys.stderr.fileno())
     figures.render = lambda figure, kind: b""
+    outputs.as_onnx = lambda network: b""
     if dies_at is not None:
         _die_before_file_operation(dies_at)
     sys.exit(main(arguments))

@@ -1,9 +1,12 @@
 """The documentation builds without a warning, its code runs, and nothing public is missing from it."""
 
+import gc
 import inspect
+import os
 import re
-import subprocess
 import sys
+import traceback
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from docs import api, architecture
 from docs.rooms import MODULES, PACKAGE, room
 from fedcso.algorithms import ALGORITHMS
 from fedcso.cli.main import COMMANDS
+from tests.forks import SERVER
 
 ROOT = Path(__file__).parent.parent
 PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "api"]  # which is made
@@ -35,47 +39,56 @@ def test_the_table_of_methods_has_the_groups_of_the_list():
     assert found == ALGORITHMS.groups()
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
+def build(folder):
+    """Build the documentation as `make docs` does; called in a process of its own, which the exit code ends."""
+    from sphinx.cmd.build import main
+
+    gc.disable()  # the process ends soon, and collecting takes a fifth of its time
+    with (folder / "said.txt").open("w") as said, redirect_stdout(said), redirect_stderr(said):
+        # Without the names of all objects in the sidebar of every page, which take a quarter of the time.
+        code = main(
+            ["-q", "-W", "--keep-going", "-D", "toc_object_entries=0", "-b", "html", f"{ROOT / 'docs'}", f"{folder}"]
+        )
+    sys.exit(code)
+
+
+def test_it_builds_without_a_warning_and_has_every_page_public_object_and_module(tmp_path):
+    # One test, since the build takes longest by far, and tests of a file can run in several processes.
     pytest.importorskip("sphinx", reason="needs Sphinx: pip install 'fedcso[docs]'")
-    folder = tmp_path_factory.mktemp("docs")
-    # Without the names of all objects in the sidebar of every page, which take a quarter of the time.
-    options = ["-q", "-W", "--keep-going", "-D", "toc_object_entries=0"]
-    done = subprocess.run(
-        [sys.executable, "-m", "sphinx", *options, "-b", "html", ROOT / "docs", folder],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return folder
-
-
-def test_it_builds_without_a_warning(built):
+    process = SERVER.Process(target=build, args=(tmp_path,))
+    process.start()
+    process.join()
+    assert process.exitcode == 0, (tmp_path / "said.txt").read_text()
     for page in PAGES:
-        assert (built / name_of(page)).with_suffix(".html").is_file()
-
-
-def test_every_public_object_is_in_the_api(built):
-    html = "".join(page.read_text() for page in (built / "api").glob("*.html"))
+        assert (tmp_path / name_of(page)).with_suffix(".html").is_file()
+    api_pages = {page.stem: page.read_text() for page in (tmp_path / "api").glob("*.html")}
     for name in fedcso.__all__:
         thing = getattr(fedcso, name)
         if inspect.isclass(thing) or inspect.isfunction(thing):
-            assert f'id="{thing.__module__}.{thing.__qualname__}"' in html, name
-
-
-def test_every_module_of_a_room_is_on_its_page(built):
+            assert f'id="{thing.__module__}.{thing.__qualname__}"' in "".join(api_pages.values()), name
     for module in MODULES:
         name = room(module)
         if name not in {*api.COMMANDS, "__init__"}:
-            assert f'id="module-{module}"' in (built / "api" / f"{name}.html").read_text(), module
+            assert f'id="module-{module}"' in api_pages[name], module
+
+
+def execute(code, output):
+    """Execute code as a file of its own; called in a process of its own."""
+    os.chdir(ROOT)
+    with output.open("w") as said, redirect_stdout(said), redirect_stderr(said):
+        try:
+            exec(compile(code, "page", "exec"), {"__name__": "__main__"})
+        except BaseException:
+            traceback.print_exc()
+            sys.exit(1)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCKS[page]], ids=name_of)
-def test_the_code_of_a_page_runs_from_top_to_bottom(page):
-    code = "\n".join(BLOCKS[page])
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path):
+    process = SERVER.Process(target=execute, args=("\n".join(BLOCKS[page]), tmp_path / "said.txt"))
+    process.start()
+    process.join()
+    assert process.exitcode == 0, (tmp_path / "said.txt").read_text()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

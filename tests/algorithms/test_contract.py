@@ -5,6 +5,10 @@ on problems with finitely many, `helpers.FINITE`, and on engines that do not sta
 
 All engines give the same run, whichever clients take part and however they are weighted; the state stays finite; and a
 run that is interrupted between two rounds resumes exactly.
+
+The full product of methods, problems, plans and engines would take minutes, so these are covering sets: all engines are
+compared for every method on every problem, and every method runs with every plan. Every method is interrupted on every
+engine, repeated with the same seed, and run in grids, on problems that differ from method to method.
 """
 
 from dataclasses import fields, replace
@@ -34,6 +38,7 @@ from tests.helpers import (
     engines_for,
     for_method,
     gap,
+    in_turn,
     run_on,
     runs_on_one_machine_only,
 )
@@ -53,23 +58,31 @@ OWN = {"own": example("own_algorithm").HeavyBall(learning_rate=0.05)}
 VARIANTS = {"Local-SCGDM blending each": replace(SETTINGS["Local-SCGDM"], blend="each")}
 """Other computations of the same methods."""
 
-EVERYWHERE = [
-    pytest.param(algorithm, case, id=f"{where}-{name}")
-    for name, algorithm in (SETTINGS | OWN | VARIANTS).items()
-    for where, case in cases_for(algorithm).items()
-]
-"""Every algorithm on every problem that it accepts."""
+METHODS = SETTINGS | OWN | VARIANTS
 
-everywhere = pytest.mark.parametrize(("algorithm", "case"), EVERYWHERE)
-everywhere_stacked = pytest.mark.parametrize(("algorithm", "case"), [at for at in EVERYWHERE if at.values[0].stacks])
-everywhere_by_every_engine = pytest.mark.parametrize(
-    ("algorithm", "case", "engine"),
-    [
-        pytest.param(*at.values, engine, id=f"{engine}-{at.id}")
-        for at in EVERYWHERE
-        for engine in engines_for(at.values[0])
-    ],
-)
+
+def covering() -> list:
+    """Every method on every problem that it accepts, with plans in turn until each of them has occurred."""
+    found = []
+    for number, (name, algorithm) in enumerate(METHODS.items()):
+        cases = cases_for(algorithm)
+        size = max(len(cases), len(PLANS)) if cases else 0
+        for (where, case), (how, plan) in zip(in_turn(cases, 0, size), in_turn(PLANS, number, size), strict=True):
+            found.append(pytest.param(algorithm, case, plan, id=f"{how}-{where}-{name}"))
+    return found
+
+
+def some_problems(number: int, engines=lambda algorithm: [()], methods=METHODS) -> list:
+    """Every method by every engine on so many problems, different ones for each method and engine."""
+    return [
+        pytest.param(algorithm, case, *engine, id="-".join((*engine, where, name)))
+        for turn, (name, algorithm) in enumerate(methods.items())
+        for k, engine in enumerate(engines(algorithm))
+        for where, case in in_turn(cases_for(algorithm), turn + k, min(number, len(cases_for(algorithm))))
+    ]
+
+
+STACKED = {name: algorithm for name, algorithm in METHODS.items() if algorithm.stacks}
 FEDERATED = {
     name: one
     for name, one in SETTINGS.items()
@@ -77,7 +90,6 @@ FEDERATED = {
     if not runs_on_one_machine_only(one) and "few_points" in cases_for(one) and one.topology == SERVER
 }
 every_federated_algorithm = pytest.mark.parametrize("algorithm", FEDERATED.values(), ids=FEDERATED)
-every_plan = pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 
 
 def assert_engines_agree(algorithm, case, plan, **options):
@@ -91,13 +103,19 @@ def assert_engines_agree(algorithm, case, plan, **options):
     return expected
 
 
-@everywhere
-@every_plan
+@pytest.mark.parametrize("algorithm", METHODS.values(), ids=METHODS)
+def test_a_method_accepts_some_problem(algorithm):
+    assert cases_for(algorithm), "add a problem that it accepts to tests/helpers.py"
+
+
+@pytest.mark.parametrize(("algorithm", "case", "plan"), covering())
 def test_engines_agree_and_stay_finite(algorithm, case, plan):
     assert_engines_agree(algorithm, *for_method(algorithm, case, plan))
 
 
-@everywhere_by_every_engine
+@pytest.mark.parametrize(
+    ("algorithm", "case", "engine"), some_problems(1, lambda algorithm: [(name,) for name in engines_for(algorithm)])
+)
 def test_an_interrupted_run_goes_on_to_the_last_bit(algorithm, case, engine):
     case, plan = for_method(algorithm, case, PLANS["two_clients"])
     snapshots = []
@@ -111,7 +129,7 @@ def test_an_interrupted_run_goes_on_to_the_last_bit(algorithm, case, engine):
     assert_same_run(run_on(engine, algorithm, case, plan, start=middle), whole, tolerance=0.0)
 
 
-@everywhere
+@pytest.mark.parametrize(("algorithm", "case"), some_problems(1))
 def test_a_run_is_its_seed(algorithm, case):
     case, plan = for_method(algorithm, case, PLANS["two_clients"])
     engine = "stacked" if algorithm.stacks else "reference"
@@ -132,10 +150,10 @@ def smaller(algorithm, factor: float):
     )
 
 
-@everywhere_stacked
+@pytest.mark.parametrize(("algorithm", "case"), some_problems(2, methods=STACKED))
 def test_a_grid_is_its_settings_run_one_by_one(algorithm, case):
     case, plan = for_method(algorithm, case, PLANS["two_by_size"])
-    settings, seeds = [algorithm, smaller(algorithm, 0.5), smaller(algorithm, 0.1)], [0, 5]
+    settings, seeds = [algorithm, smaller(algorithm, 0.5)], [0, 5]
     grid = run_grid(settings, case, plan, seeds)
     for setting, traces in zip(settings, grid, strict=True):
         for seed, trace in zip(seeds, traces, strict=True):
@@ -153,12 +171,20 @@ def test_engines_agree_on_whom_they_drop_and_how_these_come_back(algorithm):
 
 
 ESTIMATED = {name: SETTINGS[name] for name in ("FCSG", "Acc-FCSG-M", "SCAFFOLD", "BSpiderBoost")}
-"""Methods that move by ∇F̂; one of them evaluates a batch at two points."""
+"""Methods that move by ∇F̂, with every estimator, on every one of four problems; one evaluates a batch at two points."""
 
 
-@pytest.mark.parametrize("algorithm", ESTIMATED.values(), ids=ESTIMATED)
-@pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
-@pytest.mark.parametrize("where", ["nested_quadratic", "invariant_logistic_unlike", "classification", "auprc"])
+PROBLEMS = ["nested_quadratic", "invariant_logistic_unlike", "classification", "auprc"]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "estimator", "where"),
+    [
+        pytest.param(algorithm, ESTIMATORS[estimator], PROBLEMS[(i + j) % len(PROBLEMS)], id=f"{estimator}-{name}")
+        for i, (name, algorithm) in enumerate(ESTIMATED.items())
+        for j, estimator in enumerate(ESTIMATORS)
+    ],
+)
 def test_engines_agree_with_every_estimator_and_on_what_it_costs(algorithm, estimator, where):
     plan = Plan(**SIZES | {"inner_batch": 4}, participation=2)
     case, plan = for_method(algorithm, (CASES | FINITE)[where], plan)

@@ -31,6 +31,7 @@ from tests.helpers import (
     engines_for,
     for_method,
     gap,
+    in_turn,
     nested_quadratic,
     run_on,
 )
@@ -58,7 +59,6 @@ def shared_by(algorithm):
 
 
 MOMENTUM = {name: one for name, one in SETTINGS.items() if "u" in shared_by(one) and one.topology == SERVER}
-every_momentum_method = pytest.mark.parametrize("algorithm", MOMENTUM.values(), ids=MOMENTUM)
 ON_POINTS = {name: one for name, one in MOMENTUM.items() if "few_points" in cases_for(one)}  # FeDXL2 needs scores
 FCSGM = SETTINGS["FCSG-M"]
 
@@ -219,9 +219,20 @@ def assert_engines_agree(algorithm, case, plan, codec):
     return expected
 
 
-@every_momentum_method
-@every_codec
-@pytest.mark.parametrize("plan", [PLAN, FEW, replace(FEW, weights="size")], ids=["all", "few", "by size"])
+PLANS = {"all": PLAN, "few": FEW, "by size": replace(FEW, weights="size")}
+
+
+def with_plans_in_turn():
+    """Return FCSG-M with every codec and plan, and every other method with every codec, by plans in turn."""
+    return [
+        pytest.param(algorithm, codec, plan, id=f"{how}-{sent}-{name}")
+        for number, (name, algorithm) in enumerate(MOMENTUM.items())
+        for turn, (sent, codec) in enumerate(CODECS.items())
+        for how, plan in in_turn(PLANS, number + turn, len(PLANS) if algorithm is FCSGM else 1)
+    ]
+
+
+@pytest.mark.parametrize(("algorithm", "codec", "plan"), with_plans_in_turn())
 def test_engines_agree(algorithm, codec, plan):
     case, plan = for_method(algorithm, next(iter(cases_for(algorithm).values())), plan)
     expected = assert_engines_agree(algorithm, case, plan, codec)
@@ -235,8 +246,16 @@ def test_engines_agree_on_every_problem(codec, where):
     assert_engines_agree(FCSGM, CASES[where], FEW, codec)
 
 
-@pytest.mark.parametrize("algorithm", ON_POINTS.values(), ids=ON_POINTS)
-@every_codec
+def with_codecs_in_turn():
+    """Return FCSG-M with every codec, and every other method with one of them, in turn."""
+    return [
+        pytest.param(algorithm, codec, id=f"{sent}-{name}")
+        for number, (name, algorithm) in enumerate(ON_POINTS.items())
+        for sent, codec in in_turn(CODECS, number, len(CODECS) if algorithm is FCSGM else 1)
+    ]
+
+
+@pytest.mark.parametrize(("algorithm", "codec"), with_codecs_in_turn())
 def test_engines_agree_on_whom_they_drop_and_how_these_come_back(algorithm, codec):
     problem = Unreliable()
     case, plan = Case(problem, problem.points((3, 5, 4, 6))), replace(FEW, participation=3, rounds=8)

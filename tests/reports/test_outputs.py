@@ -19,7 +19,7 @@ from fedcso.reports import outputs
 from fedcso.reports.recorded import record_of
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.tables import table_in
-from tests.command_line import without_drawing
+from tests.command_line import without_drawing, without_figures
 from tests.rare import auprc_case, labelled
 
 F1 = Metric("f1", "F1", higher_is_better=True)
@@ -70,8 +70,9 @@ def same(x, y):
     return all(torch.equal(x[name], y[name]) for name in ("weight", "bias"))
 
 
-def test_validation_data_choose_what_is_exported_where_test_data_disagree(drawn):
-    folder, table, _, iterates = carried_out(drawn, task(test=TEST, validation=VALIDATION))
+def test_validation_data_choose_what_is_exported_where_test_data_disagree(tmp_path, monkeypatch):
+    without_figures(monkeypatch)
+    folder, table, _, iterates = carried_out(tmp_path, task(test=TEST, validation=VALIDATION))
     values = {(seed, r): f1(x, VALIDATION)["f1"] for seed, some in iterates.items() for r, x in enumerate(some)}
     tested = {(seed, r): f1(x, TEST)["f1"] for seed, some in iterates.items() for r, x in enumerate(some)}
     seed, place = max(values, key=values.__getitem__)

@@ -4,32 +4,25 @@ import math
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 
+from fedcso.cli.main import main
+from fedcso.reports import figures
 from fedcso.runs import launch
+from tests import processes
 from tests.command_line import BAD_INPUT, BROKE_OFF, FINE, INTERRUPTED, QUADRATIC, call, folders, read_csv
+from tests.over_ranks import play, said
 
 COMMAND = ["run", "nested_quadratic", "--clients", "5", "--participation", "3", "--seeds", "1", "--local-steps", "2"]
 METHOD = ["--algorithm", "SCAFFOLD", "--learning-rate", "0.01"]
 LONG = [*COMMAND, *METHOD, "--rounds", "150", "--checkpoint-rounds", "5"]
 
 
-def start(place: Path, *arguments: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "fedcso", *map(str, arguments)],
-        cwd=place,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def ranks_of(process: subprocess.Popen[str]) -> dict[int, int]:
+def ranks_of(process: BaseProcess) -> dict[int, int]:
     """The processes that a launcher has started, by rank."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     found = {}
@@ -40,14 +33,24 @@ def ranks_of(process: subprocess.Popen[str]) -> dict[int, int]:
     return found
 
 
-def after_a_checkpoint(place: Path, process: subprocess.Popen[str]) -> Path:
+def after_a_checkpoint(place: Path, process: BaseProcess) -> Path:
     """The run folder, as soon as there is something in it to go on from."""
     while True:
-        assert process.poll() is None, process.communicate()
+        assert process.is_alive(), said_in(place)
         for folder in folders(place / "runs"):
             if list((folder / "checkpoints").rglob("*.safetensors")):
                 return folder
         time.sleep(0.01)
+
+
+def said_in(place: Path) -> str:
+    return (place / "said.txt").read_text()
+
+
+def resume(folder: Path) -> None:
+    """Resume a run as one of its ranks, as the launcher makes every rank do."""
+    figures.render = lambda figure, kind: b""
+    assert main(["resume", str(folder)]) == FINE
 
 
 def rows(folder: Path) -> list[dict[str, str]]:
@@ -71,33 +74,38 @@ def simulated(tmp_path_factory):
     return folders(place)[0]
 
 
-@pytest.mark.parametrize(("victim", "ranks", "afterwards"), [(1, 3, 2), (0, 2, 1)])
-def test_after_a_rank_was_killed_the_run_can_be_resumed_with_fewer(tmp_path, simulated, victim, ranks, afterwards):
-    process = start(tmp_path, *LONG, "--engine", "distributed", "--ranks", ranks)
-    folder = after_a_checkpoint(tmp_path, process)
-    os.kill(ranks_of(process)[victim], signal.SIGKILL)
-    said, _ = process.communicate(timeout=180)
-    assert process.returncode == BROKE_OFF, said
-    assert re.search(rf"rank {victim} of {ranks} was killed by SIGKILL.*resume \S*{folder.name}", said), said
-    assert "Traceback" not in said
-    process = start(tmp_path, "resume", folder, "--ranks", afterwards)
-    said, _ = process.communicate(timeout=180)
-    assert process.returncode == FINE, said
+def kill_a_rank(place: Path, victim: int, ranks: int) -> Path:
+    """Kill a rank of a run and return the folder, after the launcher has said whose death ended it."""
+    launcher = processes.start(place, *LONG, "--engine", "distributed", "--ranks", ranks)
+    folder = after_a_checkpoint(place, launcher)
+    os.kill(ranks_of(launcher)[victim], signal.SIGKILL)
+    assert processes.end(launcher) == BROKE_OFF, said_in(place)
+    assert re.search(rf"rank {victim} of {ranks} was killed by SIGKILL.*resume \S*{folder.name}", said_in(place))
+    assert "Traceback" not in said_in(place)
+    return folder
+
+
+def test_a_run_of_which_a_follower_was_killed_is_resumed_with_fewer_ranks(tmp_path, simulated):
+    folder = kill_a_rank(tmp_path, victim=1, ranks=3)
+    assert processes.end(processes.start(tmp_path, "resume", folder, "--ranks", 2)) == FINE, said_in(tmp_path)
+    assert_same_numbers(folder, simulated)
+
+
+def test_a_run_of_which_the_leader_was_killed_is_resumed_by_one_rank(tmp_path, simulated):
+    folder = kill_a_rank(tmp_path, victim=0, ranks=2)
+    assert play(1, resume, folder, place=tmp_path) == [0], said(tmp_path)
     assert_same_numbers(folder, simulated)
 
 
 def test_ctrl_c_stops_all_ranks_after_a_checkpoint(tmp_path, simulated):
-    process = start(tmp_path, *LONG, "--engine", "distributed", "--ranks", 2)
-    folder = after_a_checkpoint(tmp_path, process)
-    process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=180)
-    assert process.returncode == INTERRUPTED, said
-    assert "To continue: fedcso resume" in said
-    assert "Traceback" not in said
+    launcher = processes.start(tmp_path, *LONG, "--engine", "distributed", "--ranks", 2)
+    folder = after_a_checkpoint(tmp_path, launcher)
+    os.kill(launcher.pid, signal.SIGINT)
+    assert processes.end(launcher) == INTERRUPTED, said_in(tmp_path)
+    assert "To continue: fedcso resume" in said_in(tmp_path)
+    assert "Traceback" not in said_in(tmp_path)
     assert '"interrupted"' in (folder / "status.json").read_text()
-    process = start(tmp_path, "resume", folder)
-    said, _ = process.communicate(timeout=180)
-    assert process.returncode == FINE, said
+    assert play(2, resume, folder, place=tmp_path) == [0, 0], said(tmp_path)
     assert_same_numbers(folder, simulated)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.command_line import BAD_INPUT, LOGISTIC, call, run
+from tests.command_line import BAD_INPUT, LOGISTIC, call, run, without_drawing
 
 AUPRC = [
     "auprc",
@@ -26,7 +26,9 @@ TWO = ["--algorithm", "FCSG", "FCSG-M"]
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    return run("run", *AUPRC, *TWO, out=tmp_path_factory.mktemp("runs"))
+    with pytest.MonkeyPatch.context() as patch:
+        without_drawing(patch)
+        return run("run", *AUPRC, *TWO, out=tmp_path_factory.mktemp("runs"))
 
 
 def test_it_writes_intervals_calibration_and_thresholds(finished):
@@ -45,17 +47,20 @@ def test_it_writes_intervals_calibration_and_thresholds(finished):
         assert (finished / f"decision-{name}.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_same_seed_gives_the_same_text(finished):
+def test_the_same_seed_gives_the_same_text(finished, monkeypatch):
+    without_drawing(monkeypatch)
     assert call("decide", finished).out == call("decide", finished).out
 
 
-def test_a_wish_that_can_not_be_fulfilled_is_told(finished):
+def test_an_unreachable_wish_is_reported(finished, monkeypatch):
+    without_drawing(monkeypatch)
     outcome = call("decide", finished, "--alerts", "1", "--rows", "1000000")
     assert outcome.code == 0
     assert "at most 1 alerts in 1e+06 rows can't be reached" in outcome.out
 
 
-def test_it_uses_the_method_that_validation_data_prefer(finished):
+def test_it_uses_the_method_that_validation_data_prefer(finished, monkeypatch):
+    without_drawing(monkeypatch)
     outcome = call("decide", finished)
     said = call("report", finished).out
     values = {
@@ -67,7 +72,8 @@ def test_it_uses_the_method_that_validation_data_prefer(finished):
     assert f"# Deciding with {max(values, key=values.get)}\n" in outcome.out
 
 
-def test_a_run_that_ranks_nothing_is_refused(tmp_path):
+def test_a_run_that_ranks_nothing_is_refused(tmp_path, monkeypatch):
+    without_drawing(monkeypatch)
     folder = run("run", *LOGISTIC, "--algorithm", "FCSG", out=tmp_path)
     outcome = call("decide", folder)
     assert outcome.code == BAD_INPUT
@@ -82,13 +88,14 @@ def test_a_run_that_ranks_nothing_is_refused(tmp_path):
         (["--alerts", "200"], "alerts = 200"),
     ],
 )
-def test_a_wish_that_makes_no_sense_is_refused(finished, options, said):
+def test_an_invalid_wish_is_refused(finished, options, said):
     outcome = call("decide", finished, *options)
     assert outcome.code == BAD_INPUT
     assert said in outcome.err
 
 
-def test_a_site_with_one_positive_gets_no_interval(tmp_path):
+def test_a_site_with_one_positive_gets_no_interval(tmp_path, monkeypatch):
+    without_drawing(monkeypatch)
     """Of five positives one is in the test data, and any model that ranks it first would seem to be perfect."""
     sites = np.repeat(["large", "small"], [200, 40])
     ill = np.concatenate([np.arange(200) < 40, np.arange(40) < 5]).astype(int)

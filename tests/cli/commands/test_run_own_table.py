@@ -28,6 +28,7 @@ from tests.command_line import (
     run,
     timeless,
     without_drawing,
+    without_figures,
 )
 
 ROWS = 120
@@ -383,7 +384,7 @@ def test_a_german_table_is_trained_on_and_new_rows_are_scored_as_they_come(place
     monkeypatch.chdir(tmp_path)
     as_people_have_them().to_csv("banks.csv", index=False, sep=";", decimal=",", encoding="cp1252")
     with monkeypatch.context() as patch:
-        without_drawing(patch)
+        without_figures(patch)
         outcome = call(*auprc("--out", "runs"))
     assert outcome.code == FINE, outcome.err
     assert "customer_id: left out, because it looks like an identifier" in outcome.out

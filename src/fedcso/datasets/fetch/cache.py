@@ -1,4 +1,4 @@
-"""A cache of prepared data sets, as compressed files."""
+"""A cache of prepared data sets, as zip files of arrays."""
 
 import io
 import logging
@@ -32,12 +32,15 @@ def cached_characters(name: str, digest: str, make: Callable[[], Characters]) ->
 
     `digest` identifies everything that the result depends on, so a file with that digest is never out of date.
     """
-    return _cached(name, digest, make, _from_characters, _to_characters)
+    return _cached(name, digest, make, _from_characters, _to_characters, np.savez_compressed)
 
 
 def cached_images(name: str, digest: str, make: Callable[[], Images]) -> Images:
-    """Return labelled pictures from the cache, as `cached_characters` does for characters."""
-    return _cached(name, digest, make, _from_images, _to_images)
+    """Return labelled pictures from the cache, as `cached_characters` does for characters.
+
+    They are not compressed: photographs hardly get smaller, and compressing them takes longer than preparing them.
+    """
+    return _cached(name, digest, make, _from_images, _to_images, np.savez)
 
 
 def _cached(
@@ -46,6 +49,7 @@ def _cached(
     make: Callable[[], Data],
     to_arrays: Callable[[Data], Arrays],
     from_arrays: Callable[[Arrays], Data],
+    save: Callable[..., None],
 ) -> Data:
     file = cache_folder() / f"{name}-{digest[:16]}.npz"
     try:
@@ -57,16 +61,12 @@ def _cached(
     data = make()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write(file, _pack(to_arrays(data)))
+        buffer = io.BytesIO()
+        save(buffer, allow_pickle=False, **to_arrays(data))
+        atomic.write(file, buffer.getvalue())
     except OSError as error:
         log.warning("could not write %s to the cache (%s)", name, error)
     return data
-
-
-def _pack(arrays: Arrays) -> bytes:
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
 
 
 def _load(file: Path) -> dict[str, np.ndarray]:
