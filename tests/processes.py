@@ -14,8 +14,8 @@ from tests.forks import SERVER
 def start(place: Path, *arguments: object, dies_at: int | None = None) -> BaseProcess:
     """Begin a command in a folder; what it says goes to `said.txt` there.
 
-    Figures and exported networks, which take longest by far, are left empty. With `dies_at` the process kills itself, by SIGKILL, before
-    the file operation of that number.
+    Figures and exported networks, which take longest by far, are left empty. With `dies_at` the process kills itself,
+    by SIGKILL, before the file operation of that number.
     """
     process = SERVER.Process(target=_command, args=(place, [str(a) for a in arguments], dies_at))
     process.start()

@@ -63,6 +63,19 @@ ON_POINTS = {name: one for name, one in MOMENTUM.items() if "few_points" in case
 FCSGM = SETTINGS["FCSG-M"]
 
 
+def accepted_codecs(algorithm):
+    """Return the codecs that can send what a method shares; u of a method around another can't be inferred."""
+
+    def accepts(codec):
+        try:
+            codec.check(algorithm, dict.fromkeys(shared_by(algorithm)))
+        except FedcsoError:
+            return False
+        return True
+
+    return {name: codec for name, codec in CODECS.items() if accepts(codec)}
+
+
 def test_every_codec_has_a_row():
     assert CODECS.keys() == codecs.CODECS.keys()
     assert all(type(codec) is codecs.CODECS[name] for name, codec in CODECS.items())
@@ -227,7 +240,7 @@ def with_plans_in_turn():
     return [
         pytest.param(algorithm, codec, plan, id=f"{how}-{sent}-{name}")
         for number, (name, algorithm) in enumerate(MOMENTUM.items())
-        for turn, (sent, codec) in enumerate(CODECS.items())
+        for turn, (sent, codec) in enumerate(accepted_codecs(algorithm).items())
         for how, plan in in_turn(PLANS, number + turn, len(PLANS) if algorithm is FCSGM else 1)
     ]
 
@@ -251,7 +264,7 @@ def with_codecs_in_turn():
     return [
         pytest.param(algorithm, codec, id=f"{sent}-{name}")
         for number, (name, algorithm) in enumerate(ON_POINTS.items())
-        for sent, codec in in_turn(CODECS, number, len(CODECS) if algorithm is FCSGM else 1)
+        for sent, codec in in_turn(accepted_codecs(algorithm), number, len(CODECS) if algorithm is FCSGM else 1)
     ]
 
 
