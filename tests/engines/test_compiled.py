@@ -6,7 +6,7 @@ import shutil
 import pytest
 import torch
 
-from fedcso.algorithms import FCSG, FCSGM, AccFCSGM, LocalSCGD
+from fedcso.algorithms import FCSG, FCSGM, AccFCSGM, FedAdam, FedProx, LocalSCGD
 from fedcso.codecs import BFloat16, Inferred, Occasional
 from fedcso.core.errors import FedcsoError
 from fedcso.core.plan import Plan
@@ -29,7 +29,8 @@ PLAN = Plan(rounds=3, local_steps=2, initial_batch=4, inner_batch=2)
 
 @needs_compiler
 def test_they_equal_stacked_ones_setting_by_setting():
-    settings = [AccFCSGM(0.1, 0.5), AccFCSGM(0.05, 0.1)]
+    """Also of a method inside others, one of which changes how it moves."""
+    settings = [FedProx(FedAdam(AccFCSGM(0.1, 0.5), 0.1), 0.5), FedProx(FedAdam(AccFCSGM(0.05, 0.1), 0.1), 0.1)]
     expected = run_grid(settings, Task(PROBLEM, CLIENTS), PLAN, [0, 1])
     found = run_grid(settings, Task(PROBLEM, CLIENTS), PLAN, [0, 1], engine="compiled")
     for theirs, ours in zip(expected, found, strict=True):

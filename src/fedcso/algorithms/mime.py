@@ -14,7 +14,8 @@ gradients, which nested problems do not have. M = c in the first update (0 in th
 clients measure; clients keep nothing. One gradient per measuring step, two per moving step.
 
 Reference: Karimireddy et al., Mime: Mimicking Centralized Stochastic Algorithms in Federated Learning, 2020 (Mime with
-momentum; β here is 1 − β there).
+momentum; β here is 1 − β there). What is exchanged and in which order is as in FedJAX, which measures c with the
+clients that move afterwards.
 """
 
 from dataclasses import dataclass

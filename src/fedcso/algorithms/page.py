@@ -10,7 +10,8 @@ large batch. Clients send x and u, and keep x_{t−1}; one that missed a round l
 p = 1 it is FCSG with batch B'; with coins that fall every 1/p steps it would be BSpiderBoost.
 
 Reference: Li, Bao, Zhang, Richtárik, PAGE: A Simple and Optimal Probabilistic Gradient Estimator for Nonconvex
-Optimization, ICML 2021, which has one machine and takes p = b/(b + B'); from memory. Local steps are added here.
+Optimization, ICML 2021, which has one machine. The rule is that of its abstract; p = b/(b + B'), its choice, was not
+verified. Local steps are added here.
 """
 
 from dataclasses import dataclass
