@@ -69,6 +69,10 @@ class FeDXL2(Algorithm):
             )
         require_states_fit(problem, clients)
 
+    def remark(self, problem: Problem) -> str:
+        """Return what leaves a client."""
+        return "FeDXL2 sends the scores of single examples to the server, and from there to all clients"
+
     def init(self, x: Tree) -> Server:
         """Return x, M and empty pools."""
         return Server({"x": x, "u": zeros_like(x), "inner": (), "outer": ()})
