@@ -113,7 +113,8 @@ def _objective(problem: Pairwise, slopes: Tree, inner: Tree, outer: Tree, a: Tre
     as_many = (inner["weight"].sum() / own).expand(own)  # the client's own η stand for as many as are in the pool
     first = problem.compare(a, inner["entries"], inner["weight"])
     second = problem.compare(outer["entries"]["score"], c, as_many)
-    return _dot(slopes, first).mean() + (outer["weight"] * _dot(outer["entries"]["slope"], second)).mean()
+    weight: torch.Tensor = outer["weight"]
+    return _dot(slopes, first).mean() + (weight * _dot(outer["entries"]["slope"], second)).mean()
 
 
 def _dot(a: Tree, b: Tree) -> torch.Tensor:
