@@ -20,7 +20,7 @@ from fedcso.engines.job import Job
 from fedcso.estimators.plain import plain
 from fedcso.problems import AUPRC
 from fedcso.problems.auprc import Positives
-from fedcso.problems.scores import Scores
+from fedcso.problems.scores import Scores, ranking_judge
 from fedcso.problems.strata import Strata
 from tests import transcription as literal
 from tests.helpers import CASES, CLEARLY, Case, assert_close, gap, run_on
@@ -249,3 +249,33 @@ def test_a_batch_for_each_positive_is_compared_with_all():
     flat = problem.compare(outer, {name: leaf.flatten() for name, leaf in inner.items()})
     one_row = Batch(batch.xi, Examples(*(leaf.flatten(0, 1).unsqueeze(0) for leaf in batch.eta)))
     assert_close(flat, problem.inner(as_model(torch.ones(4, dtype=torch.float64)), *one_row))
+
+
+def at_level(level: float, seed: int, number: int = 200) -> Examples:
+    """Return examples whose informative feature is shifted by the client's level; the next feature reads that level."""
+    rng = torch.Generator().manual_seed(seed)
+    labels = (torch.rand(number, generator=rng) < 0.1).long()
+    inputs = torch.randn(number, 3, generator=rng, dtype=torch.float64)
+    inputs[:, 0] += 1.2 * labels + level
+    inputs[:, 1] = 0.7 * level + 0.3 * inputs[:, 1]
+    return Examples(inputs, labels)
+
+
+def test_clients_whose_scores_differ_in_level_are_ranked_together():
+    """Comparisons within clients can't tell that the level has to be subtracted, which costs average precision."""
+    levels = (-3.0, -1.0, 1.0, 3.0)
+    tests = [at_level(level, seed=10 + n, number=1000) for n, level in enumerate(levels)]
+    problem = AUPRC(Scores(linear))
+    case = Case(
+        problem,
+        [at_level(level, seed=n) for n, level in enumerate(levels)],
+        Examples(*(torch.cat(parts) for parts in zip(*tests, strict=True))),
+        judge=ranking_judge(problem.scores),
+    )
+    plan = Plan(rounds=30, local_steps=3, outer_batch=8, inner_batch=16, evaluate_every=30, clip=1.0)
+    together, apart = (
+        run_on("reference", method, case, plan) for method in (FeDXL2(0.4, 0.5, 0.3), SOX(0.4, 0.5, 0.3))
+    )
+    slopes = [float(trace.last["weight"][0, 1] / trace.last["weight"][0, 0]) for trace in (together, apart)]
+    assert slopes[0] < slopes[1] - 0.3
+    assert together.rows[-1]["average_precision"] > apart.rows[-1]["average_precision"] + 0.02

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fedcso.algorithms import FCSG, SLATE
 from fedcso.core.errors import InvalidValue
 from fedcso.core.plan import Plan
 from fedcso.federation.options import Federation, run_config
@@ -49,6 +50,13 @@ def test_noise_wants_sites_that_count_alike_and_leaves_outliers_to_clipping():
 def test_sites_samples_are_not_looked_at():
     with pytest.raises(InvalidValue, match="diagnose_every"):
         Federation().check(Plan(diagnose_every=5))
+
+
+@pytest.mark.parametrize(("method", "plan"), [(SLATE(), Plan()), (FCSG(), Plan(topology="ring"))])
+def test_sites_are_no_neighbours(method, plan):
+    Federation().check_method(FCSG(), Plan())
+    with pytest.raises(InvalidValue, match="topology = 'ring' must be server over real sites"):
+        Federation().check_method(method, plan)
 
 
 def test_with_noise_sites_with_tables_of_their_own_count_alike():

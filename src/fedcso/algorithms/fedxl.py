@@ -70,6 +70,10 @@ class FeDXL2(Algorithm):
             )
         require_states_fit(problem, clients)
 
+    def remark(self, problem: Problem) -> str:
+        """Return what leaves a client."""
+        return "FeDXL2 sends the scores of single examples to the server, and from there to all clients"
+
     def init(self, x: Tree) -> Server:
         """Return x, M and empty pools."""
         return Server({"x": x, "u": zeros_like(x), "inner": (), "outer": ()})
@@ -110,7 +114,8 @@ def _objective(problem: Pairwise, slopes: Tree, inner: Tree, outer: Tree, a: Tre
     as_many = (inner["weight"].sum() / own).expand(own)  # the client's own η stand for as many as are in the pool
     first = problem.compare(a, inner["entries"], inner["weight"])
     second = problem.compare(outer["entries"]["score"], c, as_many)
-    return _dot(slopes, first).mean() + (outer["weight"] * _dot(outer["entries"]["slope"], second)).mean()
+    weight: torch.Tensor = outer["weight"]
+    return _dot(slopes, first).mean() + (weight * _dot(outer["entries"]["slope"], second)).mean()
 
 
 def _dot(a: Tree, b: Tree) -> torch.Tensor:

@@ -14,14 +14,15 @@ from typing import NamedTuple
 import torch
 
 from fedcso.core.algorithm import Algorithm, State, grid
-from fedcso.core.codec import Memory, Message, concatenate
+from fedcso.core.codec import Memory, Message
 from fedcso.core.costs import Costs
 from fedcso.core.errors import Fault, FedcsoError, NonFinite
 from fedcso.core.oracle import Cohort
 from fedcso.core.problem import Batch, split_steps
 from fedcso.core.streams import stream
-from fedcso.core.tree import Tree, index, leaves, map_leaves, nbytes, split, stack, to_device
+from fedcso.core.tree import Tree, index, leaves, map_leaves, nbytes, stack, to_device
 from fedcso.core.workers import one_thread
+from fedcso.engines.along_axis import AlongAxis, mean
 from fedcso.engines.client import Client, local_round, portions
 from fedcso.engines.engine import Engine
 from fedcso.engines.exchange import open_round
@@ -109,8 +110,8 @@ class Stacked(Rounds):
         self, clients: list[list[int]], found: "Found", weights: torch.Tensor, dropped: list[list[Fault]]
     ) -> list[Outcome | FedcsoError]:
         """Return the outcome of each run's round, or why the run failed."""
-        losses = _mean(found.losses, weights).flatten().tolist()
-        outputs = {s: _mean(x, weights[:, s]) for s, x in found.snapshots.items()}
+        losses = mean(found.losses, weights).flatten().tolist()
+        outputs = {s: mean(x, weights[:, s]) for s, x in found.snapshots.items()}
         counts = found.healthy.sum(-1).flatten().tolist()
         known = found.known.sum(-1).flatten().tolist()
         samples = (found.healthy.cpu() * found.samples).sum(-1).flatten(1).T.tolist()
@@ -284,41 +285,6 @@ def _with_what_is_there(
         return found, known
     mask = known.flatten(1)
     return map_leaves(lambda a, b: choose(mask, a, b), found, use(None)), known
-
-
-class AlongAxis(NamedTuple):
-    """Messages stacked along the clients' axis, the last axis of the weights."""
-
-    messages: Message
-    weights: torch.Tensor
-
-    def mean(self, read: Callable[[Message], Tree], weights: Sequence[float] | None = None) -> Tree:
-        """Return the weighted mean of each run."""
-        given = self.weights if weights is None else torch.tensor(weights).to(self.weights).expand_as(self.weights)
-        return _mean(read(self.messages), given)
-
-    def concatenate(self, read: Callable[[Message], Tree]) -> Tree:
-        """Return the entries of all clients of each run; raise if runs differ in who is dropped."""
-        if not bool((self.weights > 0).all()):
-            raise FedcsoError(
-                "a client was dropped, and pools of different sizes can't be stacked: use --engine threads"
-            )
-        runs, clients = self.weights.shape[:-1], self.weights.shape[-1:]
-        by_run = zip(split(read(self.messages), runs), self.weights.reshape(-1, *clients), strict=True)
-        pools = stack([concatenate(split(part, clients), weights.tolist()) for part, weights in by_run])
-        return map_leaves(lambda leaf: leaf.unflatten(0, runs), pools)
-
-
-def _mean(tree: Tree, weights: torch.Tensor) -> Tree:
-    """Return the weighted mean over the clients' axis in float64; entries with weight 0 are ignored, even NaN."""
-    share = weights / weights.sum(-1, keepdim=True)
-
-    def mean(leaf: torch.Tensor) -> torch.Tensor:
-        aligned = share.reshape(share.shape + (1,) * (leaf.ndim - share.ndim))
-        visible = torch.where(aligned > 0, leaf, torch.zeros_like(leaf))
-        return (visible.to(torch.float64) * aligned).sum(share.ndim - 1).to(leaf.dtype)
-
-    return map_leaves(mean, tree)
 
 
 def start(algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int], kind: type[Stacked]) -> Iterator[Rounds]:

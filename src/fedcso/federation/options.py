@@ -85,9 +85,7 @@ class Federation:
             return
         reason = f"{type(algorithm).__name__} concatenates {' and '.join(sorted(algorithm.pooled))} of all sites"
         if self.aggregate != "mean":
-            raise InvalidValue(
-                "aggregate", self.aggregate, f"mean: {reason}, from which a bad site's part can't be told or left out"
-            )
+            raise InvalidValue("aggregate", self.aggregate, f"mean: {reason}, and robust rules protect averages only")
         if self.dp_noise:
             raise InvalidValue("dp_noise", self.dp_noise, f"0: {reason}, to which no noise is added")
 
