@@ -14,6 +14,7 @@ from tests.helpers import (
     SADDLES,
     SETTINGS,
     Case,
+    cases_for,
     classification,
     engines_for,
     few_points,
@@ -105,16 +106,33 @@ def test_bspiderboost_costs_a_large_batch_every_period_and_two_gradients_a_sampl
     )
 
 
-def test_coda_sends_v_and_the_dual_alone():
+@pytest.mark.parametrize(("name", "sends"), [("CODA+", 1), ("CODASCA", 2)])
+def test_coda_sends_v_and_the_dual_alone(name, sends):
     case = SADDLES["auroc"]
     bytes_of_x = 8 * (4 + 1 + 3)  # a linear model of four inputs; a, b and the dual
-    costs = run_on("reference", SETTINGS["CODA+"], case, PLAN).costs
-    assert costs.bytes_up == costs.bytes_down == len(case.clients) * PLAN.rounds * bytes_of_x
+    costs = run_on("reference", SETTINGS[name], case, PLAN).costs
+    assert costs.bytes_up == costs.bytes_down == len(case.clients) * PLAN.rounds * sends * bytes_of_x
+    assert costs.gradients == costs.outer_samples
+
+
+OF_OWN_PROBLEMS = {"Per-FedAvg": (1, 0), "FedMeta": (1, 0), "Reptile": (1, 0), "ComFedL": (1, 0), "FGDRO-KL": (2, 1)}
+"""The vectors and numbers that methods send which need a problem of their own."""
+
+
+@pytest.mark.parametrize("name", OF_OWN_PROBLEMS)
+def test_a_method_with_a_problem_of_its_own_costs_what_its_bill_says(name):
+    """The server's first message has no number yet."""
+    vectors, numbers = OF_OWN_PROBLEMS[name]
+    case, plan = for_method(SETTINGS[name], next(iter(cases_for(SETTINGS[name]).values())), PLAN)
+    costs, messages = run_on("reference", SETTINGS[name], case, plan).costs, len(case.clients) * plan.rounds
+    bytes_of_x = 8 * (4 + 1) * 3  # a linear model of four inputs and three classes
+    assert costs.bytes_up == messages * (vectors * bytes_of_x + 8 * numbers)
+    assert costs.bytes_down == costs.bytes_up - 8 * numbers * len(case.clients)
     assert costs.gradients == costs.outer_samples
 
 
 def test_every_method_has_a_bill():
-    assert BILLS.keys() | {"BSGD", "BSpiderBoost", "CODA+"} == SETTINGS.keys()
+    assert {*BILLS, *OF_OWN_PROBLEMS, "BSGD", "BSpiderBoost", "CODA+", "CODASCA"} == SETTINGS.keys()
 
 
 @pytest.mark.parametrize("engine", ENGINES)
