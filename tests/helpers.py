@@ -33,6 +33,7 @@ from fedcso.problems.invariant_logistic import ACCURACY, measure_accuracy
 from fedcso.problems.personalised import Personalised
 from fedcso.problems.robust import Robust
 from fedcso.problems.scores import Scores, ranking_judge
+from tests.least_squares import CLIENTS, LogMeanExp
 
 # ------------------------------------------------------------------------------------ algorithms
 
@@ -46,6 +47,7 @@ VALUES = {
     "stage_steps": 5,
     "server_rate": 0.7,
     "normalising": 0.6,
+    "dual_rate": 0.8,
 }
 """Hyper-parameters for short runs of small problems; others keep their defaults."""
 
@@ -246,6 +248,7 @@ OF_FEW_METHODS: dict[str, Case] = {
     "personalised": personalised(),
     "without_adaptation": personalised(inner_steps=0),
     "robust": robust(),
+    "log_mean_exp": Case(LogMeanExp(), CLIENTS),
 }
 """Problems that certain methods require."""
 

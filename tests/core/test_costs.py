@@ -8,6 +8,7 @@ import torch
 from fedcso.algorithms import FCSG
 from fedcso.core.costs import Costs
 from fedcso.core.plan import Plan
+from fedcso.core.tree import nbytes
 from fedcso.problems import InvariantLogistic
 from tests.helpers import (
     ENGINES,
@@ -115,7 +116,14 @@ def test_coda_sends_v_and_the_dual_alone(name, sends):
     assert costs.gradients == costs.outer_samples
 
 
-OF_OWN_PROBLEMS = {"Per-FedAvg": (1, 0), "FedMeta": (1, 0), "Reptile": (1, 0), "ComFedL": (1, 0), "FGDRO-KL": (2, 1)}
+OF_OWN_PROBLEMS = {
+    "Per-FedAvg": (1, 0),
+    "FedMeta": (1, 0),
+    "Reptile": (1, 0),
+    "ComFedL": (1, 0),
+    "FGDRO-KL": (2, 1),
+    "SCENT": (1, 0),
+}
 """The vectors and numbers that methods send which need a problem of their own."""
 
 
@@ -125,7 +133,7 @@ def test_a_method_with_a_problem_of_its_own_costs_what_its_bill_says(name):
     vectors, numbers = OF_OWN_PROBLEMS[name]
     case, plan = for_method(SETTINGS[name], next(iter(cases_for(SETTINGS[name]).values())), PLAN)
     costs, messages = run_on("reference", SETTINGS[name], case, plan).costs, len(case.clients) * plan.rounds
-    bytes_of_x = 8 * (4 + 1) * 3  # a linear model of four inputs and three classes
+    bytes_of_x = nbytes(case.problem.init(torch.Generator()))
     assert costs.bytes_up == messages * (vectors * bytes_of_x + 8 * numbers)
     assert costs.bytes_down == costs.bytes_up - 8 * numbers * len(case.clients)
     assert costs.gradients == costs.outer_samples

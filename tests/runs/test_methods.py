@@ -136,7 +136,7 @@ def test_the_settings_of_an_own_method_are_numbers_words_and_truth_values(mine):
 def test_it_is_known_who_has_a_hyper_parameter(mine):
     having = owners(parse_methods([mine, "FCSG"]))
     assert having["friction"] == [mine]
-    assert having["proximity"] == ["CODA+"]
+    assert having["proximity"] == ["CODA+", "CODASCA"]
     assert having["learning_rate"] == [*ALGORITHMS, mine]
 
 

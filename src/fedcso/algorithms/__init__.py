@@ -24,6 +24,7 @@ ALGORITHMS: Registry[type[Algorithm]] = Registry(
         "SOAP": "soap:SOAP",
         "MOAP": "moap:MOAP",
         "MSVR": "msvr:MSVR",
+        "SCENT": "scent:SCENT",
         "CODA+": "coda:CODA",
         "CODASCA": "codasca:CODASCA",
         "Per-FedAvg": "per_fedavg:PerFedAvg",
@@ -55,6 +56,7 @@ if TYPE_CHECKING:  # type checkers can't read the table; to them, a class that i
     from fedcso.algorithms.per_fedavg import PerFedAvg as PerFedAvg
     from fedcso.algorithms.reptile import Reptile as Reptile
     from fedcso.algorithms.scaffold import Scaffold as Scaffold
+    from fedcso.algorithms.scent import SCENT as SCENT
     from fedcso.algorithms.soap import SOAP as SOAP
     from fedcso.algorithms.sox import SOX as SOX
     from fedcso.algorithms.stem import STEM as STEM
