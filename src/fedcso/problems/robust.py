@@ -33,7 +33,7 @@ from fedcso.core.tree import Tree
 from fedcso.datasets import Examples, load
 from fedcso.datasets.partition import pathological, split_each
 from fedcso.datasets.rows import share
-from fedcso.problems.classification import ACCURACY, LOSS, Classification, network
+from fedcso.problems.classification import ACCURACY, LOSS, Classification, build_network
 from fedcso.problems.ordinary import Ordinary
 
 WORST = Metric("worst_accuracy", "accuracy at the worst client", higher_is_better=True, share=True)
@@ -122,7 +122,7 @@ def robust(
     examples = load(data)
     parts = split_each(pathological(examples.labels, clients, classes, data_seed), data_seed)
     labels = int(examples.labels.max()) + 1
-    base = Classification(partial(network, examples.inputs.shape[1], hidden, labels))
+    base = Classification(partial(build_network, examples.inputs.shape[1], hidden, labels))
     return Task(
         Robust(base, temperature, level=math.log(labels)),  # the loss of a guess
         [share(examples, train) for train, _, _ in parts],
