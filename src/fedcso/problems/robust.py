@@ -72,7 +72,11 @@ class Robust(Problem):
 
     def outer(self, y: torch.Tensor, xi: torch.Tensor) -> torch.Tensor:
         """Return λ exp((y − c)/λ)."""
-        return self.temperature * torch.exp((y - self.level) / self.temperature)
+        return self.temperature * torch.exp(self.log_weight(y))
+
+    def log_weight(self, y: torch.Tensor) -> torch.Tensor:
+        """Return (y − c)/λ, the logarithm of the weight of a client with this loss."""
+        return (y - self.level) / self.temperature
 
     def trains(self, data: Any) -> bool:
         """Return whether the client has any examples."""
