@@ -35,6 +35,7 @@ from fedcso.problems.invariant_logistic import ACCURACY, measure_accuracy
 from fedcso.problems.personalised import Personalised
 from fedcso.problems.robust import Robust
 from fedcso.problems.scores import Scores, ranking_judge
+from tests.least_squares import CLIENTS, LogMeanExp
 
 # ------------------------------------------------------------------------------------ algorithms
 
@@ -55,6 +56,7 @@ VALUES = {
     "global_momentum": 0.3,
     "base": FCSGM(learning_rate=0.05, momentum=0.3),
     "normalising": 0.6,
+    "dual_rate": 0.8,
 }
 """Hyper-parameters for short runs of small problems; others keep their defaults."""
 
@@ -277,6 +279,7 @@ OF_FEW_METHODS: dict[str, Case] = {
     "personalised": personalised(),
     "without_adaptation": personalised(inner_steps=0),
     "robust": robust(),
+    "log_mean_exp": Case(LogMeanExp(), CLIENTS),
 }
 """Problems that certain methods require."""
 

@@ -1,9 +1,11 @@
 """Least squares at three clients, whose loss is quadratic: for transcriptions with gradients written out."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
+from fedcso.core.problem import Problem
 from fedcso.datasets import Examples
 from fedcso.problems.ordinary import Ordinary
 
@@ -42,3 +44,38 @@ def slope(x: torch.Tensor, part: Examples) -> torch.Tensor:
 def hessian(part: Examples) -> torch.Tensor:
     """Return its second derivatives."""
     return part.inputs.T @ part.inputs / len(part.labels)
+
+
+@dataclass(frozen=True)
+class LogMeanExp(Problem):
+    """λ log E exp((ℓ − c)/λ) + c in each of two groups of a client's examples: ξ is the group, η an example of it."""
+
+    base: Ordinary = LeastSquares()
+    temperature: float = 2.0
+    level: ClassVar[float] = 0.5
+
+    def init(self, rng):
+        return self.base.init(rng)
+
+    def sample_outer(self, data, rng, shape):
+        return torch.randint(2, shape, generator=rng)
+
+    def sample_inner(self, data, rng, xi, m):
+        half = len(data.labels) // 2
+        which = xi.unsqueeze(-1) * half + torch.randint(half, (*xi.shape, m), generator=rng)
+        return Examples(data.inputs[which], data.labels[which])
+
+    def inner(self, x, xi, eta):
+        return torch.exp((self.base.losses(x, eta) - self.level) / self.temperature).mean(-1)
+
+    def outer(self, y, xi):
+        return self.temperature * torch.log(y) + self.level
+
+    def outer_count(self, data):
+        return 2
+
+    def which(self, xi):
+        return xi
+
+    def size(self, data):
+        return len(data.labels)

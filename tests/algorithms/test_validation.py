@@ -17,6 +17,7 @@ ALLOWED = {
     "momentum": FRACTION,
     "tracking": FRACTION,
     "normalising": FRACTION,
+    "dual_rate": POSITIVE,
     "period": COUNT,
     "large_batch": COUNT,
     "proximity": POSITIVE,

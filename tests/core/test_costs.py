@@ -8,12 +8,14 @@ import torch
 from fedcso.algorithms import FCSG
 from fedcso.core.costs import Costs
 from fedcso.core.plan import Plan
+from fedcso.core.tree import nbytes
 from fedcso.problems import InvariantLogistic
 from tests.helpers import (
     ENGINES,
     SADDLES,
     SETTINGS,
     Case,
+    cases_for,
     classification,
     engines_for,
     few_points,
@@ -114,19 +116,42 @@ def test_bspiderboost_costs_a_large_batch_every_period_and_two_gradients_a_sampl
     )
 
 
-def test_coda_sends_v_and_the_dual_alone():
+@pytest.mark.parametrize(("name", "sends"), [("CODA+", 1), ("CODASCA", 2)])
+def test_coda_sends_v_and_the_dual_alone(name, sends):
     case = SADDLES["auroc"]
     bytes_of_x = 8 * (4 + 1 + 3)  # a linear model of four inputs; a, b and the dual
-    costs = run_on("reference", SETTINGS["CODA+"], case, PLAN).costs
-    assert costs.bytes_up == costs.bytes_down == len(case.clients) * PLAN.rounds * bytes_of_x
+    costs = run_on("reference", SETTINGS[name], case, PLAN).costs
+    assert costs.bytes_up == costs.bytes_down == len(case.clients) * PLAN.rounds * sends * bytes_of_x
+    assert costs.gradients == costs.outer_samples
+
+
+OF_OWN_PROBLEMS = {
+    "Per-FedAvg": (1, 0),
+    "FedMeta": (1, 0),
+    "Reptile": (1, 0),
+    "ComFedL": (1, 0),
+    "FGDRO-KL": (2, 1),
+    "SCENT": (1, 0),
+}
+"""The vectors and numbers that methods send which need a problem of their own."""
+
+
+@pytest.mark.parametrize("name", OF_OWN_PROBLEMS)
+def test_a_method_with_a_problem_of_its_own_costs_what_its_bill_says(name):
+    """The server's first message has no number yet."""
+    vectors, numbers = OF_OWN_PROBLEMS[name]
+    case, plan = for_method(SETTINGS[name], next(iter(cases_for(SETTINGS[name]).values())), PLAN)
+    costs, messages = run_on("reference", SETTINGS[name], case, plan).costs, len(case.clients) * plan.rounds
+    bytes_of_x = nbytes(case.problem.init(torch.Generator()))
+    assert costs.bytes_up == messages * (vectors * bytes_of_x + 8 * numbers)
+    assert costs.bytes_down == costs.bytes_up - 8 * numbers * len(case.clients)
     assert costs.gradients == costs.outer_samples
 
 
 def test_every_method_has_a_bill():
-    single_machine, saddles, meta = {"BSGD", "BSpiderBoost"}, {"CODA+", "CODASCA"}, {"Per-FedAvg", "FedMeta", "Reptile"}
-    in_their_own_tests = {"MIME", "Fed-GLOMO", "PAGE", "SLATE", "SLATE-M", "FeDXL2", "ComFedL", "FGDRO-KL"}
-    with_tests_of_their_own = single_machine | saddles | meta | in_their_own_tests
-    assert BILLS.keys() | with_tests_of_their_own == SETTINGS.keys()
+    single_machine, saddles = {"BSGD", "BSpiderBoost"}, {"CODA+", "CODASCA"}
+    in_their_own_tests = {"MIME", "Fed-GLOMO", "PAGE", "SLATE", "SLATE-M", "FeDXL2"}
+    assert BILLS.keys() | OF_OWN_PROBLEMS.keys() | single_machine | saddles | in_their_own_tests == SETTINGS.keys()
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -5,12 +5,16 @@ import math
 import pytest
 import torch
 
+from fedcso.algorithms import FGDROKL, PerFedAvg
+from fedcso.core.errors import FedcsoError
 from fedcso.core.evaluation import evaluate
+from fedcso.core.plan import Plan
 from fedcso.core.streams import stream
 from fedcso.core.task import Task
 from fedcso.engines.loop import declare
 from fedcso.federation.remote_problem import Answer, RemoteProblem, SiteInfo, Survey, remote_judge
 from fedcso.problems import PROBLEMS
+from tests.helpers import personalised, robust
 
 pytest.importorskip("flwr", reason="needs Flower, the extra `flower`")
 
@@ -73,3 +77,12 @@ def test_where_no_site_answers_the_deciding_metric_is_undefined():
     (found,) = evaluate(task, [X], [])
     assert list(found) == ["client_accuracy", "validation_client_accuracy"]
     assert all(math.isnan(value) for value in found.values())
+
+
+@pytest.mark.parametrize(
+    ("problem", "method"), [(personalised().problem, PerFedAvg()), (robust().problem, FGDROKL())], ids=["Per", "FGDRO"]
+)
+def test_methods_with_a_problem_of_their_own_find_it_at_the_coordinator_too(problem, method):
+    method.check(Plan(), RemoteProblem(problem), [SiteInfo(), SiteInfo()])
+    with pytest.raises(FedcsoError, match="can't be used with RemoteProblem"):
+        method.check(Plan(), RemoteProblem(TASK.problem), [SiteInfo()])

@@ -13,7 +13,7 @@ from fedcso.core.streams import stream
 from fedcso.estimators.plain import plain
 from fedcso.problems.robust import Robust, robust
 from tests.helpers import assert_close, classification
-from tests.least_squares import CLIENTS, LeastSquares, slope, value
+from tests.least_squares import CLIENTS, LeastSquares, LogMeanExp, slope, value
 
 LAMBDA, LEVEL = 0.7, 0.2
 PROBLEM = Robust(LeastSquares(), LAMBDA, LEVEL)
@@ -43,7 +43,10 @@ def test_its_minimiser_is_that_of_the_largest_weighted_mean():
 
 def test_it_shows_its_exponential_to_methods():
     assert isinstance(PROBLEM, ExponentialOuter)
+    y = torch.tensor(1.3, dtype=torch.float64)
+    assert_close(PROBLEM.log_weight(y), torch.func.grad(lambda value: PROBLEM.outer(value, None))(y).log())
     assert not isinstance(classification().problem, ExponentialOuter)
+    assert not isinstance(LogMeanExp(), ExponentialOuter)  # a logarithm, with a temperature too
 
 
 def test_a_temperature_of_zero_is_refused():

@@ -233,7 +233,7 @@ def test_the_settings_of_an_own_method_are_numbers_words_and_truth_values(mine):
 def test_it_is_known_who_has_a_hyper_parameter(mine):
     having = owners(parse_methods([mine, "FCSG"]))
     assert having["friction"] == [mine]
-    assert having["proximity"] == ["CODA+"]
+    assert having["proximity"] == ["CODA+", "CODASCA"]
     wrappers = ALGORITHMS.groups()["wrappers around any method"]
     assert having["learning_rate"] == [name for name in (*ALGORITHMS, mine) if name not in wrappers]
     assert having["base"] == wrappers

@@ -43,6 +43,7 @@ ALGORITHMS: Registry[type[Algorithm]] = Registry.grouped(
             "SOAP": "soap:SOAP",
             "MOAP": "moap:MOAP",
             "MSVR": "msvr:MSVR",
+            "SCENT": "scent:SCENT",
             "FeDXL2": "fedxl:FeDXL2",
         },
         "meta-learning": {
@@ -102,6 +103,7 @@ if TYPE_CHECKING:  # type checkers can't read the table; to them, a class that i
     from fedcso.algorithms.per_fedavg import PerFedAvg as PerFedAvg
     from fedcso.algorithms.reptile import Reptile as Reptile
     from fedcso.algorithms.scaffold import Scaffold as Scaffold
+    from fedcso.algorithms.scent import SCENT as SCENT
     from fedcso.algorithms.server_rate import ServerRate as ServerRate
     from fedcso.algorithms.slate import SLATE as SLATE
     from fedcso.algorithms.slate_m import SLATEM as SLATEM

@@ -74,7 +74,7 @@ class FGDROKL(Algorithm):
         g_hat, chain = oracle.inner(x, batch)
         loss, known = state.local["l"], state.local["known"]
         loss = torch.where(known > 0, mix(loss, g_hat, at(self.tracking, t)), g_hat) if leaves(loss) else g_hat
-        log_weight = (loss - problem.level) / problem.temperature
+        log_weight = problem.log_weight(loss)
         log_v = log_mix(log_v, log_weight, at(self.normalising, t)) if leaves(log_v) else log_weight
         z = chain(loss - problem.temperature * log_v)
         u = z if t == 0 else mix(u, z, at(self.momentum, t))

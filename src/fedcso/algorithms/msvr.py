@@ -8,10 +8,11 @@
 
 Both ĝ are taken on the SAME η. The first term of θ makes up for the steps in which ξ_i was not sampled, the second is
 that of STORM, which remains if every step samples every ξ. With ρ = 0 it is SOX. θ is about n/b, so large steps are
-amplified: choose a small learning rate or ρ < 1. γ should be at most ½; with γ = 1 nothing old remains that could be
-corrected, and θ = 0. y_i = ĝ when ξ_i is first sampled, and u_1 = z_1. b counts different ξ: of one that was drawn
-twice, the later value is stored. Clients send x and u, and keep all y_i and their previous iterate x_{t−1} (the x they
-receive when they first take part).
+amplified, and y_i can leave the range of g, which is dangerous where f has a pole (auprc): choose a smaller learning
+rate than for SOX, or ρ < 1. γ should be at most ½; with γ = 1 nothing old remains that could be corrected, and θ = 0.
+y_i = ĝ when ξ_i is first sampled, and u_1 = z_1. b counts different ξ: of one that was drawn twice, the later value is
+stored. Clients send x and u, and keep all y_i and their previous iterate x_{t−1} (the x they receive when they first
+take part).
 
 Reference: Jiang et al., Multi-block-Single-probe Variance Reduced Estimator for Coupled Compositional Optimization,
 NeurIPS 2022. y and θ follow equation (4) of its journal version, and u its method v1, except that ∇f is taken at the

@@ -124,7 +124,7 @@ def share_of_rows(oracle: Oracle, rows: torch.Tensor) -> float:
     papers that draw without replacement, where this share is b/n.
     """
     assert oracle.outer_count is not None  # `check` requires it
-    return len(rows.unique()) / oracle.outer_count
+    return len(set(rows.tolist())) / oracle.outer_count
 
 
 def empty_table(oracle: Oracle, g_hat: Tree) -> Tree:

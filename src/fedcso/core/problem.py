@@ -160,9 +160,8 @@ class ExponentialOuter(Protocol):
     def temperature(self) -> float:
         """λ."""
 
-    @property
-    def level(self) -> float:
-        """c, which keeps the exponential in range; it changes f by a factor only."""
+    def log_weight(self, y: torch.Tensor) -> torch.Tensor:
+        """Return log f'(y) = (y − c)/λ, the logarithm of a client's weight."""
 
 
 def per_sample(g: Callable[[Tree, Tree, Tree], Tree]) -> Callable[[Tree, Tree, Tree], Tree]:

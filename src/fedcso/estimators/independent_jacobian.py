@@ -13,7 +13,7 @@ Reference: He, Kasiviswanathan, Debiasing Conditional Stochastic Optimization, N
 memory, and the division of the m samples is our own; orders of bias are tested.
 """
 
-from typing import Any
+from collections.abc import Callable
 
 import torch
 from torch.func import grad
@@ -34,19 +34,22 @@ def _losses(problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
     )
     middle = map_leaves(lambda p, q: 0.5 * (p + q), first, second)
 
-    def extrapolate(function: Any) -> Tree:
-        return map_leaves(
-            lambda all_, one, other: 2 * all_ - 0.5 * (one + other), *(function(y) for y in (middle, first, second))
-        )
+    def extrapolate(function: Callable[[Tree], Tree]) -> Tree:
+        found = [function(y) for y in (middle, first, second)]
+        return map_leaves(_extrapolated, *found)
 
     slope = extrapolate(grad(lambda y: problem.outer(y, batch.xi).sum()))
-    values = extrapolate(lambda y: problem.outer(y, batch.xi)).detach()
+    values: torch.Tensor = extrapolate(lambda y: problem.outer(y, batch.xi)).detach()
     g_hat = problem.inner(x, for_jacobian.xi, for_jacobian.eta)
     pairs = zip(leaves(slope), leaves(g_hat), strict=True)
     products = torch.stack([(d.detach() * value).reshape(len(d), -1).sum(1) for d, value in pairs]).sum(0)
     # A ĝ that all ξ share has one row, whose slope is the sum over ξ.
     share = len(products) / len(values)
     return values + share * (products - products.detach())
+
+
+def _extrapolated(middle: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    return 2 * middle - 0.5 * (first + second)
 
 
 def _check(m: int) -> None:

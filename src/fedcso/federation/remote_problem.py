@@ -98,7 +98,7 @@ class RemoteProblem(Problem):
         if isinstance(problem, Adapting):
             self.inner_steps, self.task_count = problem.inner_steps, problem.task_count
         if isinstance(problem, ExponentialOuter):
-            self.temperature, self.level = problem.temperature, problem.level
+            self.temperature, self.log_weight = problem.temperature, problem.log_weight
 
     def init(self, rng: torch.Generator) -> Tree:
         """Return x_0."""

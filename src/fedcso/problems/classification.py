@@ -81,7 +81,7 @@ def classification(
     inputs, classes = examples.inputs.shape[1], int(examples.labels.max()) + 1
     train, validation, test = train_validation_test(len(examples.labels), data_seed)
     shares = partition(examples.labels[train], clients, alpha, data_seed)
-    problem = Classification(partial(network, inputs, hidden, classes))
+    problem = Classification(partial(build_network, inputs, hidden, classes))
     return Task(
         problem,
         [share(examples, train[own]) for own in shares],
@@ -91,7 +91,7 @@ def classification(
     )
 
 
-def network(inputs: int, hidden: int, classes: int) -> nn.Module:
+def build_network(inputs: int, hidden: int, classes: int) -> nn.Module:
     """Return a linear model, or a network with one hidden layer."""
     if not hidden:
         return nn.Sequential(nn.Linear(inputs, classes))

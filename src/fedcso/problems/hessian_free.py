@@ -24,7 +24,8 @@ def hessian_free_step(slope: Slope, x: Tree, support: Tree, rate: float, differe
     """Return x − λ∇L(x; support), with rate λ; its derivative is approximated with difference δ."""
     rebuild_x, rebuild_support = partial(unflatten_like, x), partial(unflatten_like, support)
     tensors = (*leaves(support), *leaves(x))
-    return rebuild_x(_Step.apply(slope, rebuild_support, rebuild_x, rate, difference, len(leaves(support)), *tensors))
+    step: Any = _Step  # torch does not declare the types of `apply`
+    return rebuild_x(step.apply(slope, rebuild_support, rebuild_x, rate, difference, len(leaves(support)), *tensors))
 
 
 class _Step(torch.autograd.Function):

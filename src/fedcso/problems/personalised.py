@@ -35,7 +35,8 @@ from fedcso.core.tree import Tree, add_scaled, map_leaves
 from fedcso.datasets import Examples, load
 from fedcso.datasets.partition import pathological, split_each
 from fedcso.datasets.rows import share
-from fedcso.problems.classification import ACCURACY, LOSS, Classification, network
+from fedcso.models.functional import Functional
+from fedcso.problems.classification import ACCURACY, LOSS, Classification, build_network
 from fedcso.problems.hessian_free import hessian_free_step
 from fedcso.problems.ordinary import Ordinary
 
@@ -124,15 +125,11 @@ class Personal(NamedTuple):
     query: Examples
 
 
-def personal_judge(problem: Personalised, steps: int) -> Judge:
-    """Return a judge that adapts a model to each client, and measures loss and accuracy over all their examples."""
-    base = problem.base
-    assert isinstance(base, Classification)
+def personal_judge(problem: Personalised, network: Functional, steps: int) -> Judge:
+    """Return a judge that adapts a network to each client, and measures loss and accuracy over all their examples."""
 
     def evaluate(x: Tree, clients: Sequence[Personal]) -> dict[str, Any]:
-        logits = torch.cat(
-            [base.network.apply(problem.adapt(x, one.support, steps), one.query.inputs) for one in clients]
-        )
+        logits = torch.cat([network.apply(problem.adapt(x, one.support, steps), one.query.inputs) for one in clients])
         labels = torch.cat([one.query.labels for one in clients])
         return {
             LOSS.name: F.cross_entropy(logits, labels),
@@ -174,7 +171,7 @@ def personalised(
     require_count("test_steps", test_steps, least=0)
     examples = load(data)
     parts = split_each(pathological(examples.labels, clients, classes, data_seed), data_seed)
-    base = Classification(partial(network, examples.inputs.shape[1], hidden, int(examples.labels.max()) + 1))
+    base = Classification(partial(build_network, examples.inputs.shape[1], hidden, int(examples.labels.max()) + 1))
     problem = Personalised(base, inner_rate, inner_steps, first_order, difference)
     validation = [Personal(examples.select(train), examples.select(held)) for train, held, _ in parts]
     test = [Personal(examples.select(train), examples.select(held)) for train, _, held in parts]
@@ -183,5 +180,5 @@ def personalised(
         [share(examples, train) for train, _, _ in parts],
         test=ByClient(test, [[one] for one in test]),
         validation=validation,
-        judge=personal_judge(problem, test_steps),
+        judge=personal_judge(problem, base.network, test_steps),
     )

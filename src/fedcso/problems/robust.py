@@ -33,7 +33,7 @@ from fedcso.core.tree import Tree
 from fedcso.datasets import Examples, load
 from fedcso.datasets.partition import pathological, split_each
 from fedcso.datasets.rows import share
-from fedcso.problems.classification import ACCURACY, LOSS, Classification, network
+from fedcso.problems.classification import ACCURACY, LOSS, Classification, build_network
 from fedcso.problems.ordinary import Ordinary
 
 WORST = Metric("worst_accuracy", "accuracy at the worst client", higher_is_better=True, share=True)
@@ -72,7 +72,11 @@ class Robust(Problem):
 
     def outer(self, y: torch.Tensor, xi: torch.Tensor) -> torch.Tensor:
         """Return λ exp((y − c)/λ)."""
-        return self.temperature * torch.exp((y - self.level) / self.temperature)
+        return self.temperature * torch.exp(self.log_weight(y))
+
+    def log_weight(self, y: torch.Tensor) -> torch.Tensor:
+        """Return (y − c)/λ, the logarithm of the weight of a client with this loss."""
+        return (y - self.level) / self.temperature
 
     def trains(self, data: Any) -> bool:
         """Return whether the client has any examples."""
@@ -122,7 +126,7 @@ def robust(
     examples = load(data)
     parts = split_each(pathological(examples.labels, clients, classes, data_seed), data_seed)
     labels = int(examples.labels.max()) + 1
-    base = Classification(partial(network, examples.inputs.shape[1], hidden, labels))
+    base = Classification(partial(build_network, examples.inputs.shape[1], hidden, labels))
     return Task(
         Robust(base, temperature, level=math.log(labels)),  # the loss of a guess
         [share(examples, train) for train, _, _ in parts],

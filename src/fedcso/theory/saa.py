@@ -116,6 +116,6 @@ def _minimise(
     )
     search.step(evaluate)
     value = float(evaluate())
-    steepest = max(float(leaf.grad.abs().max()) for leaf in leaves(x))
+    steepest = max(float(leaf.grad.abs().max()) for leaf in leaves(x) if leaf.grad is not None)
     found = unflatten_like(x, (leaf.detach() for leaf in leaves(x)))
     return Solution(found, value, steepest, steepest <= tolerance, costs + oracle.costs)
