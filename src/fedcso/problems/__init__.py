@@ -18,6 +18,7 @@ PROBLEMS: Registry[Callable[..., Task]] = Registry(
         "auprc": "auprc:auprc",
         "auroc": "auroc:auroc",
         "cross_entropy": "cross_entropy:cross_entropy",
+        "instrumental": "instrumental:instrumental",
     },
 )
 """Functions that make a task, by name; their arguments are the options of the command line.
