@@ -40,10 +40,11 @@ def test_sampled_gradients_have_the_exact_mean_and_the_bias_of_the_formula(name,
     source = SOURCES[name]
     x = point_for(source)
     problem = Instrumental(len(x))
-    _, gradient = problem.exact(x, [source], [1.0])
     bias = problem.bias(x, [source], m)
     sampled = sample_gradients(problem, source, x, 40_000, m)
+    value, gradient = problem.exact(x, [source], [1.0])
     sampled.assert_mean_gradient(gradient + bias)
+    sampled.assert_mean_value(value + problem.value_bias(x, [source], m))
     if m == 1:  # the bias is large enough to be seen
         assert bias.norm() > 6 * standard_error(sampled.gradients).norm()
 

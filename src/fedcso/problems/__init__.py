@@ -19,6 +19,7 @@ PROBLEMS: Registry[Callable[..., Task]] = Registry(
         "auroc": "auroc:auroc",
         "cross_entropy": "cross_entropy:cross_entropy",
         "instrumental": "instrumental:instrumental",
+        "policy_evaluation": "policy_evaluation:policy_evaluation",
     },
 )
 """Functions that make a task, by name; their arguments are the options of the command line.

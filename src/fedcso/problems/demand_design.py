@@ -16,7 +16,8 @@ import numpy as np
 import torch
 
 from fedcso.core.errors import is_number, require
-from fedcso.problems.instruments import REAL, Moments, Observations, Source, legendre, moments_between
+from fedcso.problems.conditional_squares import REAL, Moments, Observations, Source, moments_between
+from fedcso.problems.instruments import legendre
 
 PRICE, CUSTOMER, SEASON, DEMAND = (17.8, 4.0), (4.0, 2.0), (-2.3, 1.0), (-150.0, 100.0)
 """Centre and scale by which prices, types of customers, seasons and demand are brought to the order of 1."""
@@ -94,8 +95,11 @@ class Demand(Source):
         # Given ξ only p varies, with variance 1: φ along `slope`, y along its own slope and by the covariance ρ with e.
         rest = basis(t, s)
         slope = torch.cat([torch.zeros_like(rest), rest / PRICE[1]], -1)
-        covariance = (s * season(t) - 2 + self.confounding) / DEMAND[1]
+        own = s * season(t) - 2
         weighted = share.unsqueeze(-1) * slope
         return Moments(
-            *moments_between(share, features(p, t, s), response(p, t, s)), weighted.T @ slope, weighted.T @ covariance
+            *moments_between(share, features(p, t, s), response(p, t, s)),
+            weighted.T @ slope,
+            weighted.T @ (own + self.confounding) / DEMAND[1],
+            (share * (own.square() + 2 * own * self.confounding + 1)).sum() / DEMAND[1] ** 2,
         )

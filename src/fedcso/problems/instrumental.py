@@ -5,11 +5,10 @@
     ξ = z, an instrument: it changes x, and y only through x,   η | ξ = (x, y)
     g = y − wᵀφ(x),   f(g) = ½ g²
 
-With φ̄ = E[φ | z], ȳ = E[y | z] and means over z of conditional covariances, V = E Cov(φ | z) and C = E Cov(φ, y | z):
+The features may be any functions of x. The minimiser of E F̂ with m inner samples is known
+(`fedcso.problems.conditional_squares`):
 
-    ∇F(w)    = A w − c,                            A = E[φ̄ φ̄ᵀ],   c = E[φ̄ ȳ]
-    E ∇F̂(w) = (A + V/m) w − (c + C/m)
-    w_m      = (A + V/m)⁻¹ (c + C/m)               the minimiser of E F̂ with m inner samples
+    w_m = (A + V/m)⁻¹ (c + C/m),      A = E[φ̄ φ̄ᵀ],   c = E[φ̄ ȳ],   V = E Cov(φ | z),   C = E Cov(φ, y | z)
 
 w_1 is ordinary least squares, which confounds the effect with the common causes, and w_∞ is two-stage least squares,
 the effect itself: the bias of a small m is the bias of the wrong method. In the linear design (`Scalar`) with slope θ
@@ -19,8 +18,6 @@ Several (x, y) are needed for each z: from a simulator, or from a table in which
 several rows.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,87 +26,20 @@ import torch
 from fedcso.core.errors import InvalidValue, require_count, require_nonnegative
 from fedcso.core.judge import Judge
 from fedcso.core.metric import Metric
-from fedcso.core.problem import Problem
 from fedcso.core.recommended import with_methods, with_plan
 from fedcso.core.streams import DATA, stream
 from fedcso.core.task import Task
+from fedcso.problems.conditional_squares import REAL, ConditionalSquares
 from fedcso.problems.demand_design import Demand
-from fedcso.problems.instruments import REAL, RESPONSES, Moments, Observations, Scalar, Source
+from fedcso.problems.instruments import RESPONSES, Scalar
 
 ERROR = Metric("response_error", "mean (h − h₀)² on a grid", higher_is_better=False, log=True)
 DISTANCE = Metric("distance", "distance to two-stage least squares", higher_is_better=False, log=True)
 EFFECT = Metric("effect", "effect of one unit of the treatment")
 
 
-@dataclass(frozen=True)
-class Instrumental(Problem):
-    """The squared conditional moment of a model wᵀφ(x); a client's data are a `Source`."""
-
-    dimension: int
-    """d, the number of features."""
-
-    broadcasts = True
-
-    def __post_init__(self) -> None:
-        require_count("dimension", self.dimension)
-
-    def init(self, rng: torch.Generator) -> torch.Tensor:
-        """Return w_0 = 0."""
-        return torch.zeros(self.dimension, dtype=REAL)
-
-    def sample_outer(self, data: Source, rng: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
-        """Draw values of the instrument."""
-        return data.draw_instruments(rng, shape)
-
-    def sample_inner(self, data: Source, rng: torch.Generator, xi: torch.Tensor, m: int) -> Observations:
-        """Draw treatments and outcomes for each value of the instrument."""
-        return data.draw(rng, xi, m)
-
-    def inner(self, x: torch.Tensor, xi: torch.Tensor, eta: Observations) -> torch.Tensor:
-        """Return (1/m) Σ_j (y_j − wᵀφ_j)."""
-        return eta.outcome.mean(-1) - (eta.features.mean(-2) * x.unsqueeze(-2)).sum(-1)
-
-    def outer(self, y: torch.Tensor, xi: torch.Tensor) -> torch.Tensor:
-        """Return ½ g²."""
-        return 0.5 * y.square()
-
-    def size(self, data: Source) -> int | None:
-        """Return the number of rows of a table, None for a simulated design."""
-        return data.rows
-
-    def outer_count(self, data: Source) -> int | None:
-        """Return the number of values of a discrete instrument."""
-        return data.values
-
-    def which(self, xi: torch.Tensor) -> torch.Tensor:
-        """Return the numbers of the values of a discrete instrument, which are the values themselves."""
-        return xi
-
-    def exact(
-        self, x: torch.Tensor, clients: Sequence[Source], weights: Sequence[float]
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return F(w) and ∇F(w)."""
-        of = mean_moments(clients, weights)
-        curved = x @ of.square
-        return (0.5 * curved * x - of.cross * x).sum(-1) + 0.5 * of.constant, curved - of.cross
-
-    def bias(self, x: torch.Tensor, clients: Sequence[Source], m: int) -> torch.Tensor:
-        """Return E ∇F̂(w) − ∇F(w) = (V w − C) / m with m inner samples."""
-        of = mean_moments(clients)
-        return (x @ of.square_within - of.cross_within) / m
-
-    def minimiser(self, clients: Sequence[Source], m: float = float("inf")) -> torch.Tensor:
-        """Return w_m; if it is not unique, the shortest one."""
-        of = mean_moments(clients)
-        square, cross = of.square + of.square_within / m, of.cross + of.cross_within / m
-        return torch.linalg.lstsq(square, cross, driver="gelsd").solution
-
-
-def mean_moments(clients: Sequence[Source], weights: Sequence[float] | None = None) -> Moments:
-    """Return the weighted means of the clients' moments; by default tables count by their rows."""
-    share = torch.tensor(weights or [float(source.rows or 1) for source in clients], dtype=REAL)
-    columns = zip(*(source.moments for source in clients), strict=True)
-    return Moments(*(torch.tensordot(share / share.sum(), torch.stack(column), 1) for column in columns))
+class Instrumental(ConditionalSquares):
+    """The squared conditional moment of wᵀφ(x); a client's data are a `Source` of instruments, treatments, outcomes."""
 
 
 @with_methods(learning_rate="cosine(0.3)", momentum=0.3)

@@ -1,27 +1,18 @@
-"""Where instruments z, treatments x and outcomes y come from, and the simulated designs with one treatment.
-
-A source draws z and, given z, features φ(x) and outcomes y. It knows their conditional moments
-
-    φ̄(z) = E[φ | z],   ȳ(z) = E[y | z],   Cov(φ | z),   Cov(φ, y | z)
-
-at the nodes of a quadrature over z (of a table: at all of its values), which is all that F, ∇F and the bias depend on.
+"""Simulated instruments z, treatments x and outcomes y with one treatment, and their exact conditional moments.
 
 The designs are those of the experiments of Lewis and Syrgkanis, Adversarial Generalized Method of Moments, 2018,
 without their second instrument, which has no effect; the slope of the linear one is 2 instead of 1.
 """
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from fedcso.core.errors import require_choice, require_count, require_positive
-
-REAL = torch.float64
+from fedcso.problems.conditional_squares import REAL, Moments, Observations, Source, moments_between
 
 RESPONSES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "linear": lambda x: 2 * x,
@@ -33,58 +24,10 @@ RESPONSES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 """h₀ of the scalar designs; they are smooth but for x = 0."""
 
 
-class Observations(NamedTuple):
-    """η: the features of treatments, (..., m, d), and outcomes, (..., m)."""
-
-    features: torch.Tensor
-    outcome: torch.Tensor
-
-
-class Moments(NamedTuple):
-    """Means over z, of products of conditional means (`between`) and of conditional covariances (`within`)."""
-
-    square: torch.Tensor
-    """E[φ̄ φ̄ᵀ]."""
-    cross: torch.Tensor
-    """E[φ̄ ȳ]."""
-    constant: torch.Tensor
-    """E[ȳ²]."""
-    square_within: torch.Tensor
-    """E Cov(φ | z)."""
-    cross_within: torch.Tensor
-    """E Cov(φ, y | z)."""
-
-
-def moments_between(
-    weights: torch.Tensor, features: torch.Tensor, outcome: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return the first three moments from conditional means at nodes z with these weights."""
-    weighted = weights.unsqueeze(-1) * features
-    return weighted.T @ features, weighted.T @ outcome, (weights * outcome.square()).sum()
-
-
 def legendre(number: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the nodes of Gauss–Legendre quadrature on [−1, 1] and weights that add up to 1."""
     nodes, weights = np.polynomial.legendre.leggauss(number)
     return torch.from_numpy(nodes), torch.from_numpy(weights / 2)
-
-
-class Source:
-    """The joint distribution of a client's z, x and y."""
-
-    moments: Moments
-    rows: int | None = None
-    """The number of observations; None if they are simulated."""
-    values: int | None = None
-    """The number of different z; None if they are continuous."""
-
-    @abstractmethod
-    def draw_instruments(self, rng: torch.Generator, shape: tuple[int, ...]) -> torch.Tensor:
-        """Draw z with leading axes `shape`."""
-
-    @abstractmethod
-    def draw(self, rng: torch.Generator, z: torch.Tensor, m: int) -> Observations:
-        """Draw m observations for each z."""
 
 
 @dataclass(frozen=True)
@@ -158,9 +101,11 @@ class Scalar(Source):
         average = torch.einsum("nx,nxi->ni", density, features)
         average_outcome = (density * outcome).sum(1)
         spread = features - average.unsqueeze(1)
+        rest = outcome - average_outcome.unsqueeze(1)
         joint = weight.unsqueeze(1) * density
         return Moments(
             *moments_between(weight, average, average_outcome),
             torch.einsum("nx,nxi,nxj->ij", joint, spread, spread),
-            torch.einsum("nx,nxi,nx->i", joint, spread, outcome - average_outcome.unsqueeze(1)),
+            torch.einsum("nx,nxi,nx->i", joint, spread, rest),
+            (joint * rest.square()).sum() + 4 * (1 - self.confounding**2 / variance) + 0.01,
         )
