@@ -20,6 +20,7 @@ PROBLEMS: Registry[Callable[..., Task]] = Registry(
         "cross_entropy": "cross_entropy:cross_entropy",
         "instrumental": "instrumental:instrumental",
         "policy_evaluation": "policy_evaluation:policy_evaluation",
+        "sinkhorn_dro": "sinkhorn_dro:sinkhorn_dro",
     },
 )
 """Functions that make a task, by name; their arguments are the options of the command line.
