@@ -83,7 +83,7 @@ def test_the_bias_falls_with_m_as_the_variance_of_g_says():
 
     value, gradient = problem.exact(X, [POINT], [1.0])
     rng, m = stream(0, 0, 0), 8
-    xi = problem.sample_outer(POINT, rng, (50_000,))
+    xi = problem.sample_outer(POINT, rng, (25_000,))
     eta = problem.sample_inner(POINT, rng, xi, 4 * m)
     for number in (m, 4 * m):
         g = problem.inner(X, xi, eta[:, :number])
@@ -92,10 +92,10 @@ def test_the_bias_falls_with_m_as_the_variance_of_g_says():
         bias = (problem.outer(g, xi) - value - problem.temperature * relative).mean()
         assert float(number * bias) == pytest.approx(float(leading(X)), rel=0.05)
 
-    sampled = sample_gradients(problem, POINT, X, 100_000, m)
+    sampled = sample_gradients(problem, POINT, X, 50_000, m)
     noise = m * standard_error(sampled.gradients).norm()
     slope = finite_difference(leading, X)
-    assert 15 * noise < slope.norm()
+    assert 10 * noise < slope.norm()
     assert (m * (sampled.gradients.mean(0) - gradient) - slope).norm() < 4 * noise + 0.1 * slope.norm()
 
 
@@ -130,7 +130,7 @@ def test_a_value_tracked_for_each_example_lowers_the_objective():
 def test_regression_stays_where_the_objective_is_finite():
     problem = KINDS["regression"]
     projected = problem.project(torch.tensor([3.0, 4.0, 7.0]).double())
-    assert_close(projected, torch.tensor([0.6, 0.8, 0.0]).double() * 1.8**0.5 + torch.tensor([0, 0, 7.0]).double())
+    assert_close(projected, torch.tensor([0.6 * 1.8**0.5, 0.8 * 1.8**0.5, 7.0], dtype=torch.float64))
 
 
 def test_clients_can_differ_in_their_targets():
