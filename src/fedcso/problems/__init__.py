@@ -21,6 +21,7 @@ PROBLEMS: Registry[Callable[..., Task]] = Registry(
         "instrumental": "instrumental:instrumental",
         "policy_evaluation": "policy_evaluation:policy_evaluation",
         "sinkhorn_dro": "sinkhorn_dro:sinkhorn_dro",
+        "invariant_images": "invariant_images:invariant_images",
     },
 )
 """Functions that make a task, by name; their arguments are the options of the command line.
