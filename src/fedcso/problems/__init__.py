@@ -22,6 +22,7 @@ PROBLEMS: Registry[Callable[..., Task]] = Registry(
         "policy_evaluation": "policy_evaluation:policy_evaluation",
         "sinkhorn_dro": "sinkhorn_dro:sinkhorn_dro",
         "invariant_images": "invariant_images:invariant_images",
+        "partial_auc": "partial_auc:partial_auc",
     },
 )
 """Functions that make a task, by name; their arguments are the options of the command line.
