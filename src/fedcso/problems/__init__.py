@@ -23,6 +23,7 @@ PROBLEMS: Registry[Callable[..., Task]] = Registry(
         "sinkhorn_dro": "sinkhorn_dro:sinkhorn_dro",
         "invariant_images": "invariant_images:invariant_images",
         "partial_auc": "partial_auc:partial_auc",
+        "information": "information:information",
     },
 )
 """Functions that make a task, by name; their arguments are the options of the command line.
