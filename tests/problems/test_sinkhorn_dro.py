@@ -29,7 +29,7 @@ def test_the_exact_value_is_the_integral_over_shifted_inputs(name):
     problem = KINDS[name]
     mean, width = MORE.inputs @ X[:2] + X[2], X[:2].norm() * problem.spread**0.5
     t = torch.linspace(-15, 15, 10_001, dtype=torch.float64)
-    losses = problem.loss(mean.unsqueeze(1) + width * t, MORE.target.unsqueeze(1))
+    losses = problem.loss.value(mean.unsqueeze(1) + width * t, MORE.target.unsqueeze(1))
     density = torch.exp(-t.square() / 2) / (2 * torch.pi) ** 0.5
     expected = problem.temperature * torch.trapezoid(torch.exp(losses / problem.temperature) * density, t).log()
     value, _ = problem.exact(X, [MORE], [1.0])

@@ -21,6 +21,7 @@ PROBLEMS: Registry[Callable[..., Task]] = Registry(
         "instrumental": "instrumental:instrumental",
         "policy_evaluation": "policy_evaluation:policy_evaluation",
         "sinkhorn_dro": "sinkhorn_dro:sinkhorn_dro",
+        "kl_dro": "kl_dro:kl_dro",
         "invariant_images": "invariant_images:invariant_images",
         "partial_auc": "partial_auc:partial_auc",
         "information": "information:information",

@@ -1,8 +1,10 @@
-"""Examples for linear models, dealt to clients, and the judge of such models under shifts of the inputs."""
+"""Linear models: their losses, examples dealt to clients, and the judge of models under shifts of the inputs."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 
 from fedcso.core.errors import require_choice, require_nonnegative
 from fedcso.core.judge import Judge
@@ -14,6 +16,19 @@ ACCURACY = Metric("accuracy", higher_is_better=True, share=True)
 ROBUST_ACCURACY = Metric("robust_accuracy", "accuracy under attack", higher_is_better=True, share=True)
 ERROR = Metric("error", "mean squared error", higher_is_better=False)
 ROBUST_ERROR = Metric("robust_error", "mean squared error under attack", higher_is_better=False)
+
+
+class Loss(NamedTuple):
+    """A loss ℓ(u, y) of the prediction u = θᵀa + θ₀ for the target y, and its derivative by u."""
+
+    value: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+    slope: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+SQUARED = Loss(lambda u, y: 0.5 * (y - u).square(), lambda u, y: u - y)
+"""½ (y − u)²."""
+LOGISTIC = Loss(lambda u, y: F.softplus(-y * u), lambda u, y: -y * torch.sigmoid(-y * u))
+"""log(1 + exp(−y u)), for labels −1 and 1."""
 
 
 class Points(NamedTuple):

@@ -24,16 +24,16 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 
 from fedcso.core.errors import require_count, require_positive
 from fedcso.core.problem import Problem
 from fedcso.core.projections import ball
 from fedcso.core.recommended import with_methods, with_plan
 from fedcso.core.task import Task
-from fedcso.problems.linear_points import Points, attacked_judge, load_points, predict
+from fedcso.problems.linear_points import LOGISTIC, SQUARED, Loss, Points, attacked_judge, load_points, predict
 from fedcso.problems.log_mean_exp import safe_exp, safe_log
 
 
@@ -49,19 +49,13 @@ class SinkhornDRO(Problem):
     """ε, the variance of shifts in each coordinate."""
 
     broadcasts = True
+    loss: ClassVar[Loss]
+    """ℓ."""
 
     def __post_init__(self) -> None:
         require_count("dimension", self.dimension)
         require_positive("price", self.price)
         require_positive("spread", self.spread)
-
-    @abstractmethod
-    def loss(self, u: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        """Return ℓ."""
-
-    @abstractmethod
-    def slope(self, u: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        """Return ∂ℓ/∂u."""
 
     @abstractmethod
     def smoothed(self, mean: torch.Tensor, variance: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -89,20 +83,20 @@ class SinkhornDRO(Problem):
     def inner(self, x: torch.Tensor, xi: Points, eta: torch.Tensor) -> torch.Tensor:
         """Return (1/m) Σ_j exp((ℓ_j − c)/λε)."""
         y = xi.target.unsqueeze(-1)
-        losses = self.loss(predict(x.unsqueeze(-2), eta), y)
-        return safe_exp((losses - self.loss(torch.zeros_like(y), y)) / self.temperature).mean(-1)
+        losses = self.loss.value(predict(x.unsqueeze(-2), eta), y)
+        return safe_exp((losses - self.loss.value(torch.zeros_like(y), y)) / self.temperature).mean(-1)
 
     def outer(self, y: torch.Tensor, xi: Points) -> torch.Tensor:
         """Return λε log g + c."""
-        return self.temperature * safe_log(y) + self.loss(torch.zeros_like(xi.target), xi.target)
+        return self.temperature * safe_log(y) + self.loss.value(torch.zeros_like(xi.target), xi.target)
 
     def closed_form(self, x: torch.Tensor, xi: Points, eta: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return F̂ and its gradient, the mean of ∇ℓ weighted by softmax(ℓ/λε), without overflow."""
         y = xi.target.unsqueeze(-1)
         u = predict(x.unsqueeze(-2), eta)
-        exponents = self.loss(u, y) / self.temperature
+        exponents = self.loss.value(u, y) / self.temperature
         value = self.temperature * (exponents.logsumexp(-1) - math.log(eta.shape[-2]))
-        pull = exponents.softmax(-1) * self.slope(u, y)
+        pull = exponents.softmax(-1) * self.loss.slope(u, y)
         gradient = torch.cat([(pull.unsqueeze(-1) * eta).sum(-2), pull.sum(-1, keepdim=True)], -1)
         return value.mean(-1), gradient.mean(-2)
 
@@ -138,13 +132,7 @@ class SinkhornDRO(Problem):
 class SinkhornRegression(SinkhornDRO):
     """Robust least squares."""
 
-    def loss(self, u: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        """Return ½ (y − u)²."""
-        return 0.5 * (y - u).square()
-
-    def slope(self, u: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        """Return u − y."""
-        return u - y
+    loss = SQUARED
 
     def smoothed(self, mean: torch.Tensor, variance: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Return the Gaussian integral."""
@@ -159,13 +147,7 @@ class SinkhornRegression(SinkhornDRO):
 class SinkhornClassification(SinkhornDRO):
     """Robust logistic regression, with labels −1 and 1."""
 
-    def loss(self, u: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        """Return log(1 + exp(−y u))."""
-        return F.softplus(-y * u)
-
-    def slope(self, u: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        """Return −y / (1 + exp(y u))."""
-        return -y * torch.sigmoid(-y * u)
+    loss = LOGISTIC
 
     def smoothed(self, mean: torch.Tensor, variance: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Return the integral over t = (u − mean)/√variance, by the trapezoidal rule with steps of 0.1.
@@ -176,7 +158,7 @@ class SinkhornClassification(SinkhornDRO):
         reach = 10 + float(width.detach().max()) / self.temperature
         t = torch.arange(-reach, 10, 0.1, dtype=mean.dtype)
         u = mean.unsqueeze(-1) + y.unsqueeze(-1) * width.unsqueeze(-1) * t
-        exponents = self.loss(u, y.unsqueeze(-1)) / self.temperature - t.square() / 2
+        exponents = self.loss.value(u, y.unsqueeze(-1)) / self.temperature - t.square() / 2
         return self.temperature * (exponents.logsumexp(-1) + math.log(0.1 / math.sqrt(2 * math.pi)))
 
 
