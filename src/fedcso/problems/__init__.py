@@ -25,6 +25,7 @@ PROBLEMS: Registry[Callable[..., Task]] = Registry(
         "invariant_images": "invariant_images:invariant_images",
         "partial_auc": "partial_auc:partial_auc",
         "information": "information:information",
+        "ndcg": "ndcg:ndcg",
     },
 )
 """Functions that make a task, by name; their arguments are the options of the command line.
