@@ -26,6 +26,7 @@ PROBLEMS: Registry[Callable[..., Task]] = Registry(
         "partial_auc": "partial_auc:partial_auc",
         "information": "information:information",
         "ndcg": "ndcg:ndcg",
+        "contrastive": "contrastive:contrastive",
     },
 )
 """Functions that make a task, by name; their arguments are the options of the command line.
