@@ -6,7 +6,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))  # for the modules beside this one
 
 import fedcso
-from docs import api
+from docs import api, gallery
 
 project = "fedcso"
 author = "The fedcso developers"
@@ -24,8 +24,9 @@ suppress_warnings = ["myst.xref_missing"]  # links to files outside docs/, which
 
 
 def setup(app: object) -> None:
-    """Write the pages of the API before anything is read; show docstrings as they are."""
+    """Write the pages of the API and the figures before anything is read; show docstrings as they are."""
     app.connect("builder-inited", lambda app: api.write(Path(app.srcdir) / "api"))  # type: ignore[attr-defined]
+    app.connect("builder-inited", lambda app: gallery.write(Path(app.srcdir) / "gallery"))  # type: ignore[attr-defined]
     app.connect("autodoc-process-docstring", _as_written)  # type: ignore[attr-defined]
 
 

@@ -20,6 +20,15 @@ PROBLEMS: Registry[Callable[..., Task]] = Registry(
         "auprc": "auprc:auprc",
         "auroc": "auroc:auroc",
         "cross_entropy": "cross_entropy:cross_entropy",
+        "instrumental": "instrumental:instrumental",
+        "policy_evaluation": "policy_evaluation:policy_evaluation",
+        "sinkhorn_dro": "sinkhorn_dro:sinkhorn_dro",
+        "kl_dro": "kl_dro:kl_dro",
+        "invariant_images": "invariant_images:invariant_images",
+        "partial_auc": "partial_auc:partial_auc",
+        "information": "information:information",
+        "ndcg": "ndcg:ndcg",
+        "contrastive": "contrastive:contrastive",
     },
 )
 """Functions that make a task, by name; their arguments are the options of the command line.

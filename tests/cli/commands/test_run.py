@@ -59,8 +59,15 @@ FILES = {
 }
 
 
-RANKED = {"models", "notes.txt", "precision-recall.csv", "precision-recall.png", "precision-recall.pdf"}
+RANKED = {"precision-recall.csv", "precision-recall.png", "precision-recall.pdf"}
 """What problems with positives and negatives leave besides."""
+
+
+def files_of(task):
+    """Return the files that a run of a task leaves."""
+    more = RANKED if task.judge.rank is not None else set()
+    more = more | {"models"} if task.judge.network is not None else more
+    return {*FILES, *more, "checkpoints", *(["notes.txt"] if task.notes else [])}
 
 
 @pytest.fixture
@@ -75,9 +82,8 @@ def quick_characters(monkeypatch):
 def test_a_run_leaves_all_files_and_its_settings_give_the_same_run_again(tmp_path, monkeypatch, problem):
     without_drawing(monkeypatch)
     folder = run("run", *COMMANDS[problem], out=tmp_path / "a")
-    ranks = RunConfig.of(RunFolder(folder)).task().judge.rank is not None
-    more = RANKED if ranks else set()
-    assert {path.name for path in folder.iterdir() if not path.name.startswith(".")} == {*FILES, *more, "checkpoints"}
+    expected = files_of(RunConfig.of(RunFolder(folder)).task())
+    assert {path.name for path in folder.iterdir() if not path.name.startswith(".")} == expected
     again = run("run", "--config", folder / "config.yaml", out=tmp_path / "b")
     for name in ("metrics.csv", "random-iterate.csv", "clients.csv"):
         assert timeless(read_csv(again / name)) == timeless(read_csv(folder / name))

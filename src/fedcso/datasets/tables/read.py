@@ -122,11 +122,11 @@ def _rows(file: Path, roles: Roles) -> tuple[TableRows, list[str]]:
     if not roles.label:
         names = ", ".join(frame.columns)
         raise FedcsoError(f"--label is missing: name the column of {file} that holds the labels (it has {names})")
-    labels = texts(_column(frame, roles.label, file))
+    labels = texts(column_of(frame, roles.label, file))
     labelled = np.array([value is not None for value in labels])
     if not labelled.any():
         raise FedcsoError(f"column {roles.label!r} of {file} has no value in any row")
-    sites = _sites(frame, roles.site, file) if roles.site else [site_of(file)] * len(frame)
+    sites = sites_of_rows(frame, roles.site, file) if roles.site else [site_of(file)] * len(frame)
     features, seen, notes = (_pictures if _has_pictures(sheet, roles) else _features)(sheet, roles, labelled, file)
     if not labelled.all():
         notes.append(f"{file.name}: rows without a label in column {roles.label!r} are left out: {(~labelled).sum()}")
@@ -135,16 +135,17 @@ def _rows(file: Path, roles: Roles) -> tuple[TableRows, list[str]]:
     return rows, list(frame.columns)
 
 
-def _column(frame: pd.DataFrame, name: str, file: Path) -> pd.Series:
+def column_of(frame: pd.DataFrame, name: str, file: Path) -> pd.Series:
+    """Return a column of a file by name; raise if there is none."""
     if name not in frame.columns:
         raise UnknownName(f"column of {file.name}", name, frame.columns)
     return frame[name]
 
 
-def _sites(frame: pd.DataFrame, name: str, file: Path) -> list[str]:
+def sites_of_rows(frame: pd.DataFrame, name: str, file: Path) -> list[str]:
     """Return the site of each row; raise if one is missing."""
     sites = []
-    for row, value in enumerate(texts(_column(frame, name, file)), start=1):
+    for row, value in enumerate(texts(column_of(frame, name, file)), start=1):
         if value is None:
             raise FedcsoError(f"column {name!r} has no value in row {row} of {file}; fill it in, or remove the row")
         sites.append(value)

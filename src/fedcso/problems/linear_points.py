@@ -1,0 +1,111 @@
+"""Linear models: their losses, examples dealt to clients, and the judge of models under shifts of the inputs."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+
+from fedcso.core.errors import require_choice, require_nonnegative
+from fedcso.core.judge import Judge
+from fedcso.core.metric import Metric
+from fedcso.datasets import load
+from fedcso.datasets.partition import partition, train_validation_test
+
+ACCURACY = Metric("accuracy", higher_is_better=True, share=True)
+ROBUST_ACCURACY = Metric("robust_accuracy", "accuracy under attack", higher_is_better=True, share=True)
+ERROR = Metric("error", "mean squared error", higher_is_better=False)
+ROBUST_ERROR = Metric("robust_error", "mean squared error under attack", higher_is_better=False)
+
+
+class Loss(NamedTuple):
+    """A loss ℓ(u, y) of the prediction u = θᵀa + θ₀ for the target y, and its derivative by u."""
+
+    value: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+    slope: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+SQUARED = Loss(lambda u, y: 0.5 * (y - u).square(), lambda u, y: u - y)
+"""½ (y − u)²."""
+LOGISTIC = Loss(lambda u, y: F.softplus(-y * u), lambda u, y: -y * torch.sigmoid(-y * u))
+"""log(1 + exp(−y u)), for labels −1 and 1."""
+
+
+class Points(NamedTuple):
+    """Examples with their indices: a client's data, or a batch. Targets are numbers, or labels −1 and 1."""
+
+    which: torch.Tensor
+    inputs: torch.Tensor
+    target: torch.Tensor
+
+
+class LinearData(NamedTuple):
+    """The clients' examples and held-out ones, with standardised inputs."""
+
+    clients: list[Points]
+    validation: Points
+    test: Points
+    regression: bool
+    """True if targets are numbers (standardised), False if they are labels."""
+
+
+def predict(x: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
+    """Return θᵀa + θ₀ for inputs a, (..., n, d), and x = (θ, θ₀), (..., d + 1)."""
+    return (inputs * x[..., :-1].unsqueeze(-2)).sum(-1) + x[..., -1:]
+
+
+def load_points(data: str, clients: int, alpha: float, seed: int) -> LinearData:
+    """Return a data set by name, dealt to clients; heterogeneous clients differ in the quarters of their targets."""
+    require_choice("data", data, [*NUMBERS, *LABELS])
+    regression = data in NUMBERS
+    inputs, target = (NUMBERS | LABELS)[data]()
+    train, validation, test = train_validation_test(len(target), seed)
+    inputs = (inputs - inputs[train].mean(0)) / inputs[train].std(0)
+    if regression:
+        target = (target - target[train].mean()) / target[train].std()
+
+    def points(which: torch.Tensor) -> Points:
+        return Points(torch.arange(len(which)), inputs[which], target[which])
+
+    own = target[train]
+    quarters = torch.bucketize(own, own.quantile(torch.tensor([0.25, 0.5, 0.75]).to(own)))
+    shares = partition(quarters, clients, alpha, seed)
+    return LinearData([points(train[share]) for share in shares], points(validation), points(test), regression)
+
+
+def attacked_judge(regression: bool, attack: float) -> Judge:
+    """Return the judge that measures linear models also under the worst shift of each input by this norm."""
+    require_nonnegative("attack", attack)
+
+    def measure_error(x: torch.Tensor, data: Points) -> dict[str, Any]:
+        rest = (predict(x, data.inputs) - data.target).abs()
+        worst = rest + attack * x[..., :-1].norm(dim=-1, keepdim=True)
+        return {ROBUST_ERROR.name: worst.square().mean(-1), ERROR.name: rest.square().mean(-1)}
+
+    def measure_accuracy(x: torch.Tensor, data: Points) -> dict[str, Any]:
+        score = predict(x, data.inputs) * data.target
+        worst = score - attack * x[..., :-1].norm(dim=-1, keepdim=True)
+        robust = (worst > 0).double().mean(-1)
+        return {ROBUST_ACCURACY.name: robust, ACCURACY.name: (score > 0).double().mean(-1)}
+
+    if regression:
+        return Judge(measure_error, [ROBUST_ERROR, ERROR], broadcasts=True)
+    return Judge(measure_accuracy, [ROBUST_ACCURACY, ACCURACY], broadcasts=True)
+
+
+def _diabetes() -> tuple[torch.Tensor, torch.Tensor]:
+    """Return scikit-learn's diabetes data: 442 patients, 10 measurements, progression of the disease after a year."""
+    from sklearn.datasets import load_diabetes  # imported late: slow to load
+
+    data = load_diabetes()
+    return torch.from_numpy(data.data), torch.from_numpy(data.target)
+
+
+def _breast_cancer() -> tuple[torch.Tensor, torch.Tensor]:
+    """Return scikit-learn's breast cancer data: 569 tumours, 30 measurements, labels −1 and 1."""
+    examples = load("breast_cancer")
+    return examples.inputs.double(), 2.0 * examples.labels.double() - 1
+
+
+NUMBERS = {"diabetes": _diabetes}
+LABELS = {"breast_cancer": _breast_cancer}
