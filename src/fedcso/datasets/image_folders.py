@@ -1,6 +1,6 @@
 """Read folders of images, PNG and JPEG: which files they hold, and their pixels in one size, in grey or in colour."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,6 +72,35 @@ def images_by_class(folder: Path, besides: Sequence[Path] = ()) -> tuple[dict[st
         classes[place.name] = inside.images
         documents += inside.documents
     return classes, note_documents(folder, documents)
+
+
+class ToClassify(NamedTuple):
+    """Images to classify, and notes."""
+
+    files: list[Path]
+    labels: list[str]
+    """The class of each image, if all are in folders with names of classes; otherwise empty."""
+    notes: list[str]
+
+
+def images_to_classify(folder: Path, classes: Collection[str]) -> ToClassify:
+    """Return the images in a folder and its subfolders; raise if there are none."""
+    top = look_into(folder)
+    files, labels, documents = list(top.images), [], list(top.documents)
+    for place in top.folders:
+        inside = look_into(place)
+        if inside.folders:
+            raise FedcsoError(f"{inside.folders[0]} is a folder inside a folder: move its images to {place}")
+        files += inside.images
+        labels += [place.name] * len(inside.images)
+        documents += inside.documents
+    if not files:
+        raise FedcsoError(f"{folder} has no images: put those to classify there")
+    notes = note_documents(folder, documents)
+    others = [place.name for place in top.folders if place.name not in classes]
+    if others and len(others) < len(top.folders):
+        notes.append(f"accuracy is not measured: the folder {others[0]!r} in {folder} is not called like a class")
+    return ToClassify(files, [] if others or top.images else labels, notes)
 
 
 def read_images(

@@ -32,7 +32,7 @@ def load_own_classes(
         if not some:
             raise FedcsoError(
                 f"{place} has {len(files)} classes, and none of them is for {part}: "
-                + (f"change the column 'part' of {file}" if table.parts else "five are the least, so add some")
+                + (f"change the column 'part' of {file}" if table.parts else "add some, four are the least")
             )
     smallest = min(files, key=lambda name: len(files[name]))
     kept = {name: _choose(images, len(files[smallest]), (seed, 6, n)) for n, (name, images) in enumerate(files.items())}

@@ -46,8 +46,6 @@ class FewShotClasses:
 
     def require_enough(self, ways: int, queries: int) -> None:
         """Raise `FedcsoError` if there are too few classes or images for the tasks."""
-        for n, images in enumerate(self.clients):
-            require_classes(images, ways, f"client {self.names[n]!r}" if self.names else "a client")
         for part in ("validation", "test"):
             images = getattr(self.source.characters, part)
             if len(images) < ways:
@@ -55,6 +53,8 @@ class FewShotClasses:
                     f"{len(images)} classes are for {part}, too few for {ways}-way tasks: add classes, use fewer ways, "
                     "or choose the classes of each part by --class-table"
                 )
+        for n, images in enumerate(self.clients):
+            require_classes(images, ways, f"client {self.names[n]!r}" if self.names else "a client")
         drawings = self.clients[0].shape[1]
         if drawings < queries + self.shots:
             advice = f"set queries to at most {drawings - self.shots}" if drawings > self.shots else "use fewer shots"
