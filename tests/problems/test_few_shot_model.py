@@ -5,6 +5,7 @@ import pytest
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.datasets.characters import ImageForm
 from fedcso.problems.few_shot_model import FILE, FewShotModel
+from fedcso.problems.maml import build_network
 
 MODEL = FewShotModel(7, 0.25, 3, ImageForm(32, "colour", True), filters=8, pooling=True, fresh_last_layer=True)
 
@@ -14,7 +15,7 @@ def test_a_model_is_read_as_it_was_written():
 
 
 def test_the_network_is_for_its_images_and_any_number_of_classes():
-    network = MODEL.network(9)()
+    network = build_network(MODEL, 9)()
     assert network.pooling
     assert network.convolutions[0].weight.shape == (8, 3, 3, 3)
     assert network.out.weight.shape == (9, 8)

@@ -10,7 +10,7 @@ from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.streams import stream
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.image_folders import read_images
-from fedcso.problems.maml import MAML
+from fedcso.problems.maml import MAML, build_network
 from fedcso.problems.transduction import adapt_and_classify
 from fedcso.runs.adaptation import find_model
 from fedcso.runs.initial_model import read_initial
@@ -47,7 +47,7 @@ def pixels(folder):
 @pytest.mark.parametrize("together", [False, True])
 def test_the_chosen_model_takes_the_steps_of_evaluation(trained, new, together):
     found = fedcso.adapt(trained, new / "support", new / "query", together=together)
-    problem = MAML(find_model(str(trained))[1].network(2), 2, inner_rate=0.4, test_steps=3)
+    problem = MAML(build_network(find_model(str(trained))[1], 2), 2, inner_rate=0.4, test_steps=3)
     support = Examples(pixels(new / "support"), torch.tensor([0, 0, 0, 1, 1]))
     x = dict(read_initial(str(trained)).leaves)
     assert torch.equal(found.probabilities, adapt_and_classify(problem, x, support, pixels(new / "query"), together))
@@ -115,7 +115,7 @@ def test_dark_and_bright_are_exchanged_for_a_model_of_characters(monkeypatch, tm
     write_classes(tmp_path / "query", 3, [1, 2])
     found = fedcso.adapt(folder, tmp_path / "support", tmp_path / "query")
     assert "query: dark and bright are exchanged, as in training" in found.notes
-    problem = MAML(find_model(str(folder))[1].network(3), 3)
+    problem = MAML(build_network(find_model(str(folder))[1], 3), 3)
     weights = read_initial(str(folder), fresh_last_layer=True)  # the trained one is for the training classes
     x = weights.put_into(problem.init(stream(0, 0, 0)))
     images, _, _ = read_images(sorted((tmp_path / "support").glob("*/*.png")), 28)

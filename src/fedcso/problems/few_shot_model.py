@@ -2,13 +2,10 @@
 
 import json
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
 from fedcso.core.errors import FedcsoError, require_count
 from fedcso.datasets.characters import ImageForm
-from fedcso.models.conv4 import Conv4
-from fedcso.models.functional import Model
 
 FILE = "few-shot.json"
 """The name of the file."""
@@ -30,10 +27,6 @@ class FewShotModel:
 
     def __post_init__(self) -> None:
         require_count("filters", self.filters)
-
-    def network(self, ways: int) -> Model:
-        """Return the network with a last layer for so many classes."""
-        return partial(Conv4, ways, self.filters, self.pooling, self.form.depth)
 
     def files(self) -> dict[str, str]:
         """Return the file to export with the weights."""

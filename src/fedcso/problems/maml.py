@@ -32,6 +32,7 @@ from fedcso.core.task import Task
 from fedcso.core.tree import Tree, add_scaled, index, leaves, map_leaves, stack, unflatten_like
 from fedcso.core.workers import pool
 from fedcso.datasets.examples import Examples
+from fedcso.models.conv4 import Conv4
 from fedcso.models.functional import Functional, Model
 from fedcso.problems.few_shot_classes import load_few_shot
 from fedcso.problems.few_shot_model import FewShotModel
@@ -205,6 +206,11 @@ class MAML(Problem):
         return Episodes(xi, self.sample_inner(data, rng, xi, shots))
 
 
+def build_network(model: FewShotModel, ways: int) -> Model:
+    """Return the network of a few-shot model, with a last layer for so many classes."""
+    return partial(Conv4, ways, model.filters, model.pooling, model.form.depth)
+
+
 def scale_pixels(images: torch.Tensor) -> torch.Tensor:
     """Return bytes as numbers from 0 to 1."""
     return images.float() / 255
@@ -269,7 +275,9 @@ def maml(
     require_count("tasks", tasks, least=0)
     classes = load_few_shot(**where)
     model = FewShotModel(ways, inner_rate, TEST_STEPS, classes.source.form, filters, pooling)
-    problem = MAML(model.network(ways), ways, queries, inner_rate, inner_steps=inner_steps, first_order=first_order)
+    problem = MAML(
+        build_network(model, ways), ways, queries, inner_rate, inner_steps=inner_steps, first_order=first_order
+    )
     classes.require_enough(ways, queries)
     held = partial(fix_tasks, tasks, ways) if tasks else keep_classes
     return Task(

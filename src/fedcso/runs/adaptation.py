@@ -16,7 +16,7 @@ from fedcso.core.streams import DATA, stream
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.image_folders import images_by_class, images_to_classify, read_images
 from fedcso.problems.few_shot_model import FILE, FewShotModel
-from fedcso.problems.maml import MAML, scale_pixels
+from fedcso.problems.maml import MAML, build_network, scale_pixels
 from fedcso.problems.transduction import MOST, adapt_and_classify
 from fedcso.runs.initial_model import read_initial
 
@@ -96,7 +96,7 @@ def adapt(
     shown, about_support = _read([image for some in classes.values() for image in some], trained, "support")
     labels = torch.arange(ways).repeat_interleave(torch.tensor([len(some) for some in classes.values()]))
     queries, about_queries = _read(asked.files, trained, "query")
-    problem = MAML(trained.network(ways), ways, inner_rate=rate, test_steps=steps)
+    problem = MAML(build_network(trained, ways), ways, inner_rate=rate, test_steps=steps)
     fresh = trained.fresh_last_layer or trained.ways != ways
     x = InitialWeights.of(weights, fresh).put_into(problem.init(stream(0, DATA, 0)))
     probabilities = adapt_and_classify(problem, x, Examples(shown, labels), queries, together)
