@@ -8,6 +8,8 @@ from fedcso.datasets.image_folders import read_images
 from fedcso.datasets.own_classes import load_own_classes
 from tests.own_images import write_classes
 
+REST = ("validation", "train", "test")
+
 
 def prints(images):
     """Return each image of a part as bytes, in a list for each class."""
@@ -92,6 +94,18 @@ def test_without_a_column_of_parts_every_client_gives_of_its_classes(tmp_path):
     parts = classes_in(source, tmp_path)
     for part in ("validation", "test"):
         assert sorted(int(name[-2:]) % 2 for name in parts[part]) == [0, 0, 1, 1]
+
+
+def test_a_client_to_whom_no_training_class_is_left_is_not_forgotten(tmp_path):
+    write_classes(tmp_path, 5, 1)
+    table = tmp_path / "classes.csv"
+    table.write_text("class,client\n" + "".join(f"class{n:02},{n}\n" for n in range(5)))  # dealt in this order
+    source = load_own_classes(tmp_path, 16, class_table=str(table))
+    assert [len(which) for which in source.holders.values()] == [1, 0, 1, 0, 1]
+    table.write_text(
+        "class,client,part\n" + "".join(f"class{n:02},{n},{part}\n" for n, part in enumerate(("train", "test", *REST)))
+    )
+    assert list(load_own_classes(tmp_path, 16, class_table=str(table)).holders) == ["0", "3"]  # the user's decision
 
 
 def test_a_part_without_classes_is_refused(tmp_path):

@@ -125,6 +125,17 @@ def test_dark_and_bright_are_exchanged_for_a_model_of_characters(monkeypatch, tm
     torch.testing.assert_close(found.probabilities, expected)
 
 
+def test_for_another_number_of_classes_the_last_layer_is_a_new_one(trained, new):
+    write_classes(new / "support", [22], [0, 1], colour=True)
+    found = fedcso.adapt(trained, new / "support", new / "query")
+    assert found.probabilities.shape == (6, 3)
+    problem = MAML(build_network(find_model(str(trained))[1], 3), 3)
+    x = read_initial(str(trained)).leaves | {"out.weight": torch.zeros(3, 4), "out.bias": torch.zeros(3)}
+    support = Examples(pixels(new / "support"), torch.tensor([0, 0, 0, 1, 1, 2, 2]))
+    assert torch.equal(found.probabilities, adapt_and_classify(problem, x, support, pixels(new / "query")))
+    assert any("tasks of 2 classes, not 3" in note and "trained with --ways 3" in note for note in found.notes)
+
+
 def test_one_class_is_refused(trained, new):
     shutil.rmtree(new / "support" / "class21")
     with pytest.raises(FedcsoError, match="support has one class, 'class20': make a folder for each of two or more"):

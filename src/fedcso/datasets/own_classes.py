@@ -43,7 +43,7 @@ def load_own_classes(
     return ClassSource(
         characters,
         form,
-        _holders(names["train"], table.clients),
+        _holders(names["train"], table),
         f"class {smallest!r} of {place}",
         [*notes, *remarks, *_on_numbers(files, smallest), _on_parts(names, bool(table.parts))],
     )
@@ -62,12 +62,13 @@ def _choose(images: Sequence[Path], number: int, seed: tuple[int, ...]) -> list[
     return [images[n] for n in sorted(chosen)]
 
 
-def _holders(train: Sequence[str], clients: Mapping[str, str]) -> dict[str, torch.Tensor]:
-    held: dict[str, list[int]] = {}
+def _holders(train: Sequence[str], table: ClassTable) -> dict[str, torch.Tensor]:
+    """Return each client's training classes; if the seed has split them, also of clients to whom none is left."""
+    held: dict[str, list[int]] = {} if table.parts else {client: [] for client in table.clients.values()}
     for number, name in enumerate(train):
-        if name in clients:
-            held.setdefault(clients[name], []).append(number)
-    return {client: torch.tensor(held[client]) for client in sorted(held)}
+        if name in table.clients:
+            held.setdefault(table.clients[name], []).append(number)
+    return {client: torch.tensor(held[client], dtype=torch.int64) for client in sorted(held)}
 
 
 def _on_numbers(files: Mapping[str, Sequence[Path]], smallest: str) -> list[str]:

@@ -51,7 +51,8 @@ def require_classes(images: torch.Tensor, ways: int, who: str = "a client") -> N
     """Raise `FedcsoError` if a client has too few classes for a task."""
     if len(images) < ways:
         raise FedcsoError(
-            f"{who} has {len(images)} classes, too few for {ways}-way tasks: use fewer clients or fewer ways"
+            f"{who} has {len(images)} classes, too few for {ways}-way tasks: use fewer clients, fewer ways or more "
+            "classes"
         )
 
 

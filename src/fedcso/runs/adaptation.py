@@ -144,8 +144,8 @@ def _on_ways(trained: int, ways: int) -> list[str]:
     if ways == trained:
         return []
     return [
-        f"the model was trained and evaluated on {trained} classes, not {ways}: its last layer is replaced by zeros, "
-        "and its accuracy was not measured for so many"
+        f"the model was trained and evaluated on tasks of {trained} classes, not {ways}: its last layer is replaced by "
+        f"zeros, which costs accuracy. A model for so many is trained with --ways {ways}"
     ]
 
 

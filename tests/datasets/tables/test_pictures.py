@@ -98,6 +98,17 @@ def test_jpeg_files_are_read_and_one_colour_picture_makes_all_rgb(files, tmp_pat
     assert load_table(table, "ill", "hospital").train[0].inputs.shape[1:] == (3, 20, 18)
 
 
+def test_photographs_are_turned_as_their_camera_was_held(files, tmp_path):
+    table = files(GREY)
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the first row is the right side
+    lying = Image.fromarray(GREY[0, 0]).transpose(Image.Transpose.ROTATE_90)
+    lying.save(tmp_path / "scans" / "0.png", exif=exif)
+    assert everything(load_table(table, "ill", "hospital")) == sorted(
+        (p.tobytes(), int(y)) for p, y in zip(GREY, LABELS, strict=True)
+    )
+
+
 def test_rows_without_a_label_need_no_picture(files, tmp_path):
     table = files(ill=[None, *LABELS[1:]])
     (tmp_path / "scans" / "0.png").unlink()

@@ -89,7 +89,7 @@ def open_picture(path: Path, where: str = "") -> Any:
     Messages name the file by its path, followed by `where`.
     """
     try:
-        from PIL import Image
+        from PIL import Image, ImageOps
     except ImportError as error:
         raise FedcsoError(f"reading {path} needs pillow: pip install pillow") from error
     try:
@@ -97,13 +97,14 @@ def open_picture(path: Path, where: str = "") -> Any:
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(path, formats=FORMATS) as picture:
                 picture.load()
+                upright = ImageOps.exif_transpose(picture)  # photographs may be stored lying
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise FedcsoError(f"{path}{where} is too large a picture ({error}): reduce its size") from error
     except (OSError, SyntaxError, ValueError) as error:
         raise FedcsoError(f"{path}{where} can't be read as a picture ({error}): save it as PNG or JPEG") from error
-    if picture.mode.startswith(("I", "F")):
+    if upright.mode.startswith(("I", "F")):
         raise FedcsoError(f"{path}{where} has more than 8 bits for a grey pixel: save it with 8 bits")
-    return picture.convert("L" if picture.mode in ("1", "L", "LA") else "RGB")
+    return upright.convert("L" if upright.mode in ("1", "L", "LA") else "RGB")
 
 
 def scaled(pixels: np.ndarray) -> np.ndarray:
