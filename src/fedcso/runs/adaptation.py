@@ -145,7 +145,7 @@ def _on_ways(trained: int, ways: int) -> list[str]:
         return []
     return [
         f"the model was trained and evaluated on tasks of {trained} classes, not {ways}: its last layer is replaced by "
-        f"zeros, which costs accuracy. A model for so many is trained with --ways {ways}"
+        f"zeros, from which it needs more steps (--steps 10); a model for so many is trained with --ways {ways}"
     ]
 
 

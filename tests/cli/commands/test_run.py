@@ -75,8 +75,8 @@ def quick_characters(monkeypatch):
 def test_a_run_leaves_all_files_and_its_settings_give_the_same_run_again(tmp_path, monkeypatch, problem):
     without_drawing(monkeypatch)
     folder = run("run", *COMMANDS[problem], out=tmp_path / "a")
-    ranks = RunConfig.of(RunFolder(folder)).task().judge.rank is not None
-    more = RANKED if ranks else set()
+    task = RunConfig.of(RunFolder(folder)).task()
+    more = RANKED if task.judge.rank is not None else {"models"} if task.files else set()
     assert {path.name for path in folder.iterdir() if not path.name.startswith(".")} == {*FILES, *more, "checkpoints"}
     again = run("run", "--config", folder / "config.yaml", out=tmp_path / "b")
     for name in ("metrics.csv", "random-iterate.csv", "clients.csv"):
