@@ -38,7 +38,7 @@ def load_own_classes(
     kept = {name: _choose(images, len(files[smallest]), (seed, 6, n)) for n, (name, images) in enumerate(files.items())}
     ordered = [image for some in names.values() for name in some for image in kept[name]]
     pixels, form, remarks = read_images(ordered, size, channels)
-    pixels = pixels.unflatten(0, (len(files), -1))
+    pixels = pixels.reshape(len(files), -1, *pixels.shape[1:])
     characters = Characters(*pixels.split([len(some) for some in names.values()]))
     return ClassSource(
         characters,
