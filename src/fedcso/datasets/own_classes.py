@@ -39,7 +39,7 @@ def load_own_classes(
     ordered = [image for some in names.values() for name in some for image in kept[name]]
     pixels, form, remarks = read_images(ordered, size, channels)
     pixels = pixels.reshape(len(files), -1, *pixels.shape[1:])
-    characters = Characters(*pixels.split([len(some) for some in names.values()]))
+    characters = Characters(*torch.split(pixels, [len(some) for some in names.values()]))
     return ClassSource(
         characters,
         form,
