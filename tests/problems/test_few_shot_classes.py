@@ -91,8 +91,9 @@ def test_data_are_a_name_or_a_folder(tmp_path):
     with pytest.raises(UnknownName, match=r"data 'glyph'; did you mean glyphs\? \(known: FOLDER, glyphs, omniglot"):
         load_few_shot("glyph")
     (tmp_path / "file.png").write_text("")
-    with pytest.raises(UnknownName, match="unknown data"):
-        load_few_shot(str(tmp_path / "file.png"))
+    for data in (str(tmp_path / "file.png"), "", "~nobody/images", "a\0b"):
+        with pytest.raises(UnknownName, match="unknown data"):
+            load_few_shot(data)
 
 
 def test_images_can_not_be_too_small():

@@ -23,7 +23,7 @@ def load_own_classes(
 ) -> ClassSource:
     """Load the images of all classes; raise `FedcsoError`, naming the file or folder, if something is wrong."""
     require_count("data_seed", seed, least=0)
-    place, file = Path(folder).expanduser(), Path(class_table).expanduser()
+    place, file = Path(folder), Path(class_table)
     files, notes = images_by_class(place, [file] if class_table else [])
     table = read_class_table(file, files, place) if class_table else ClassTable({}, {})
     parts = table.parts or _split(list(files), table.clients, seed)

@@ -1,8 +1,8 @@
 """Classes for few-shot learning, divided among clients: characters, or a user's own images."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 import torch
@@ -129,10 +129,11 @@ def load_few_shot(
             if value != usual:
                 raise InvalidValue(name, value, f"left out for {data}: it is for your own images")
         source = ClassSource(load_characters(data))
-    elif Path(data).expanduser().is_dir():
+    elif data and os.path.isdir(os.path.expanduser(data)):
         from fedcso.datasets.own_classes import load_own_classes  # imported here because it loads pandas
 
-        source = load_own_classes(data, image_size, channels, class_table, data_seed)
+        folder, table = (os.path.expanduser(path) for path in (data, class_table))
+        source = load_own_classes(folder, image_size, channels, table, data_seed)
     else:
         raise UnknownName("data", data, [*CHARACTERS, "FOLDER"])
     rotated = with_rotations if rotations else torch.Tensor.contiguous
