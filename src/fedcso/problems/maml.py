@@ -50,9 +50,6 @@ from fedcso.problems.few_shot_tasks import (
 ACCURACY = Metric("accuracy", higher_is_better=True, share=True)
 LOSS = Metric("loss", higher_is_better=False)
 
-TEST_STEPS = 3
-"""The usual number of adaptation steps in evaluation."""
-
 
 @dataclass(frozen=True)
 class MAML(Problem):
@@ -66,7 +63,7 @@ class MAML(Problem):
     """λ, the step size of the adaptation."""
     inner_steps: int = 1
     """The number of adaptation steps in training."""
-    test_steps: int = TEST_STEPS
+    test_steps: int = 3
     """The number of adaptation steps in evaluation."""
     first_order: bool = False
     """Leave out the second derivatives: a cheaper direction, which is not the gradient."""
@@ -274,7 +271,7 @@ def maml(
     """
     require_count("tasks", tasks, least=0)
     classes = load_few_shot(**where)
-    model = FewShotModel(ways, inner_rate, TEST_STEPS, classes.source.form, filters, pooling)
+    model = FewShotModel(ways, inner_rate, MAML.test_steps, classes.source.form, filters, pooling)
     problem = MAML(
         build_network(model, ways), ways, queries, inner_rate, inner_steps=inner_steps, first_order=first_order
     )

@@ -18,7 +18,7 @@ from fedcso.problems.classification import Classification
 from fedcso.problems.few_shot_classes import load_few_shot
 from fedcso.problems.few_shot_model import FewShotModel
 from fedcso.problems.few_shot_tasks import Episodes, images_of, keep_classes
-from fedcso.problems.maml import MAML, TEST_STEPS, build_network, few_shot_judge, scale_pixels
+from fedcso.problems.maml import MAML, build_network, few_shot_judge, scale_pixels
 
 
 @with_plan(rounds=20, local_steps=10, outer_batch=80, evaluate_every=5)
@@ -33,7 +33,7 @@ def pretraining(ways: int = 5, queries: int = 15, inner_rate: float = 0.4, filte
         where: the data, see load_few_shot
     """
     classes = load_few_shot(**where)
-    model = FewShotModel(ways, inner_rate, TEST_STEPS, classes.source.form, filters, fresh_last_layer=True)
+    model = FewShotModel(ways, inner_rate, MAML.test_steps, classes.source.form, filters, fresh_last_layer=True)
     few_shot = MAML(build_network(model, ways), ways, queries, inner_rate)
     classes.require_enough(ways, queries)
     drawn = classes.draw(few_shot.episodes, keep_classes)
