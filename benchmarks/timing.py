@@ -105,6 +105,26 @@ def operations(work: Callable[[], object]) -> int:
     return int(counter.get_total_flops())
 
 
+def kept_bytes(work: Callable[[], object]) -> int:
+    """Return the largest number of bytes that `work` keeps for differentiation at a time."""
+    now = most = 0
+
+    class Kept:
+        def __init__(self, tensor: torch.Tensor):
+            nonlocal now, most
+            self.tensor, self.size = tensor, tensor.nbytes
+            now += self.size
+            most = max(most, now)
+
+        def __del__(self) -> None:
+            nonlocal now
+            now -= self.size
+
+    with torch.autograd.graph.saved_tensors_hooks(Kept, lambda kept: kept.tensor):
+        work()
+    return most
+
+
 def report_peak(name: str, operations: int, seconds: float) -> float:
     """Print and return the share of the machine's peak that is reached."""
     cores = len(os.sched_getaffinity(0))

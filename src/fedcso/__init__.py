@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fedcso.fitting.python import fit
     from fedcso.models import Functional
     from fedcso.problems import PROBLEMS
+    from fedcso.runs.adaptation import adapt
     from fedcso.theory.diagnosis import Diagnosis, diagnose
 
 _PLACES = {
@@ -62,6 +63,7 @@ _PLACES = {
     "Task": "fedcso.core.task",
     "Trace": "fedcso.core.trace",
     "UnknownName": "fedcso.core.errors",
+    "adapt": "fedcso.runs.adaptation",
     "ascend": "fedcso.core.problem",
     "diagnose": "fedcso.theory.diagnosis",
     "fit": "fedcso.fitting.python",
@@ -101,6 +103,7 @@ __all__ = [
     "Trace",
     "UnknownName",
     "__version__",
+    "adapt",
     "ascend",
     "diagnose",
     "fit",

@@ -95,7 +95,7 @@ GRID = ["--grid", "learning_rate=0.1,0.01"]
 MISTAKES = {
     # commands and names
     "command": (["runn"], ["command 'runn'", "did you mean run?"]),
-    "command, far off": (["walk"], ["command 'walk'", "known: check-site, compare, data"]),
+    "command, far off": (["walk"], ["command 'walk'", "known: adapt, check-site, compare, data"]),
     "no command but an option": (["--rounds", "3"], ["command '--rounds'", "known:"]),
     "option": (
         run_with("--noize", "1"),

@@ -7,7 +7,7 @@ import torch
 
 from fedcso.core.streams import stream
 from fedcso.models import Functional
-from fedcso.models.conv4 import Conv4
+from fedcso.models.conv4 import SMALLEST, Conv4
 from fedcso.problems import MAML
 from tests.helpers import assert_close
 
@@ -15,6 +15,17 @@ from tests.helpers import assert_close
 @pytest.mark.parametrize("pooling", [False, True])
 def test_images_become_logits(pooling):
     assert Conv4(ways=7, filters=4, pooling=pooling)(torch.rand(3, 1, 28, 28)).shape == (3, 7)
+
+
+@pytest.mark.parametrize("pooling", [False, True])
+@pytest.mark.parametrize("size", [SMALLEST, 17, 84])
+def test_images_of_other_sizes_and_in_colour_are_accepted(pooling, size):
+    network = Conv4(ways=2, filters=4, pooling=pooling, channels=3)
+    torch.nn.init.ones_(network.out.weight)
+    images = torch.rand(3, 3, size, size)
+    logits = network(images)
+    assert logits.shape == (3, 2)
+    assert not torch.equal(network(images.flip(1)), logits)  # the channels differ
 
 
 def test_there_are_four_convolutions_of_64_filters():

@@ -62,7 +62,7 @@ def test_fixed_tasks_can_be_counted_and_those_drawn_afresh_can_not():
 
 def test_fixing_tasks_leaves_a_client_as_large_as_it_was():
     assert maml().size(HELD) == maml().size(HELD.images) == len(HELD.images)
-    assert images_of(HELD) is HELD.images
+    assert torch.equal(images_of(HELD), HELD.images.unsqueeze(2))  # grey: one channel
 
 
 def test_episodes_of_fixed_tasks_are_among_them():

@@ -256,6 +256,12 @@ def test_it_is_played_by_threads_because_it_differentiates_inside():
     assert simulation.choose(Job(SETTINGS["FCSG"], Task(maml(), [classes()]), Plan())) is threads.ENGINE
 
 
+def test_an_engine_is_chosen_with_no_more_shots_than_the_plan_has():
+    """Regression: with two shots it was tried out whether clients can be stacked, and the data had only one."""
+    job = Job(SETTINGS["FCSG"], Task(maml(), [classes()[:, : QUERIES + 1]]), Plan(inner_batch=1))
+    assert simulation.choose(job) is threads.ENGINE
+
+
 def test_evaluation_adapts_and_reports_an_interval():
     """Classes differ in brightness: adaptation learns them, which random guessing does not."""
     problem = maml(inner_rate=1.0, test_steps=20)

@@ -1,7 +1,8 @@
 """Handwritten characters, the form of few-shot data sets: many classes with few drawings each."""
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +17,8 @@ class Characters(NamedTuple):
     """Three disjoint sets of characters, so that tests use characters that were not trained on.
 
     Each is a uint8 tensor (classes, drawings, 28, 28) with ink 255 on a background of 0, which takes a quarter of the
-    memory of floats. The first axis is the class; labels are assigned by the tasks that are drawn from it.
+    memory of floats. The first axis is the class; labels are assigned by the tasks that are drawn from it. A user's own
+    images can have another size, and an axis of three channels before height and width.
     """
 
     train: torch.Tensor
@@ -26,8 +28,41 @@ class Characters(NamedTuple):
     def summary(self) -> str:
         """Return a description of the size, in words."""
         classes = ", ".join(f"{len(images)} {split}" for split, images in self._asdict().items())
-        drawings, height, width = self.train.shape[1:]
+        drawings, *_, height, width = self.train.shape[1:]
         return f"{sum(map(len, self))} classes ({classes}) with {drawings} drawings of {height}×{width} each"
+
+
+class ImageForm(NamedTuple):
+    """The form in which a network gets images, so that new ones can be brought into it."""
+
+    size: int = SIDE
+    """Height and width in pixels."""
+    channels: Literal["grey", "colour"] = "grey"
+    inverted: bool = False
+    """True if images are inverted: those of characters have ink 255 on a background of 0."""
+
+    @property
+    def depth(self) -> int:
+        """The number of channels."""
+        return 1 if self.channels == "grey" else 3
+
+
+class ClassSource(NamedTuple):
+    """Classes of images with what is known of them."""
+
+    characters: Characters
+    form: ImageForm = ImageForm(inverted=True)
+    holders: Mapping[str, torch.Tensor] = MappingProxyType({})
+    """The indices of each client's training classes, by the client's name; empty if they are to be divided."""
+    smallest: str = "a class"
+    """What messages call the class with the fewest images."""
+    notes: Sequence[str] = ()
+    """Notes for the user on decisions that were made automatically."""
+
+
+def with_channels(images: torch.Tensor) -> torch.Tensor:
+    """Return images (classes, drawings, channels, height, width); grey images may be given without the channels."""
+    return images.unsqueeze(2) if images.ndim == 4 else images
 
 
 def with_rotations(images: torch.Tensor) -> torch.Tensor:

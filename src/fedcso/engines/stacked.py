@@ -42,7 +42,8 @@ def possible(job: Job) -> bool:
         return True
     # vmap can't batch every forward pass (data-dependent control flow, for example), so try it.
     data = next((data for data in job.clients if problem.trains(data)), job.clients[0])
-    (batch,) = split_steps(estimator.draw(problem, data, stream(0, 0, 0), 1, 1, 2).batch, 1)
+    m = min(2, job.plan.inner_batch)  # the data may have no more
+    (batch,) = split_steps(estimator.draw(problem, data, stream(0, 0, 0), 1, 1, m).batch, 1)
     x = problem.init(stream(0, 0, 0))
     try:
         Cohort(problem, 1, estimator).grad(stack([stack([x])]), stack([batch]))

@@ -31,8 +31,11 @@ from fedcso.core.recommended import with_plan
 from fedcso.core.task import Task
 from fedcso.core.tree import Tree, add_scaled, index, leaves, map_leaves, stack, unflatten_like
 from fedcso.core.workers import pool
+from fedcso.datasets.examples import Examples
 from fedcso.models.conv4 import Conv4
 from fedcso.models.functional import Functional, Model
+from fedcso.problems.few_shot_classes import load_few_shot
+from fedcso.problems.few_shot_model import FewShotModel
 from fedcso.problems.few_shot_tasks import (
     Classes,
     Episodes,
@@ -41,7 +44,6 @@ from fedcso.problems.few_shot_tasks import (
     fix_tasks,
     images_of,
     keep_classes,
-    load_few_shot,
     require_classes,
 )
 
@@ -100,7 +102,7 @@ class MAML(Problem):
             classes = torch.rand(*shape, count, generator=rng).argsort(-1)[..., : self.ways]
         order = torch.rand(*shape, self.ways, drawings, generator=rng).argsort(-1)
         images = held[classes.unsqueeze(-1), order[..., : self.queries]]
-        return Query(task, classes, order, self._as_batch(images, len(shape)))
+        return Query(task, classes, order, scale_pixels(images.flatten(len(shape), len(shape) + 1)))
 
     def sample_inner(self, data: Classes, rng: torch.Generator, xi: Query, m: int) -> torch.Tensor:
         """Draw m shots: for each class of a task, m drawings that are not in the query set."""
@@ -112,11 +114,7 @@ class MAML(Problem):
             )
         # `order` is random, so its next m drawings are a random choice.
         images = images_of(data)[xi.classes.unsqueeze(-1), rest[..., :m]]
-        return images.transpose(-3, -4).unsqueeze(-3).float() / 255  # (…, m, ways, 1, height, width)
-
-    def _as_batch(self, images: torch.Tensor, lead: int) -> torch.Tensor:
-        """Reshape (…, ways, queries, h, w) into network input, class by class."""
-        return images.flatten(lead, lead + 1).unsqueeze(-3).float() / 255
+        return scale_pixels(images.transpose(-4, -5))  # (…, m, ways, channels, height, width)
 
     # ---------------------------------------------------------------------------------- f and g
 
@@ -135,11 +133,12 @@ class MAML(Problem):
         """
         total, losses = None, []
         for support, images in zip(eta, xi.images, strict=True):
+            shown = self.label_support(support)
             path = [x]
             slopes = []
             for _ in range(self.inner_steps):
                 point = _variable(path[-1])
-                slope = self._slope(point, support, create_graph=not self.first_order)
+                slope = self._slope(point, shown, create_graph=not self.first_order)
                 slopes.append((point, slope))
                 path.append(add_scaled(path[-1], map_leaves(torch.Tensor.detach, slope), -self.inner_rate))
             adapted = _variable(path[-1])
@@ -155,6 +154,10 @@ class MAML(Problem):
 
     def adapt(self, x: Tree, support: torch.Tensor, steps: int, keep: bool = False) -> Tree:
         """Return x after some steps on a support set; `keep` the graph, to differentiate through the steps."""
+        return self.adapt_to(x, self.label_support(support), steps, keep)
+
+    def adapt_to(self, x: Tree, support: Examples, steps: int, keep: bool = False) -> Tree:
+        """Return x after some steps on labelled images, of which classes may have different numbers."""
         y = x if keep and leaves(x)[0].requires_grad else _variable(x)
         for _ in range(steps):
             slope = self._slope(y, support, create_graph=keep and not self.first_order)
@@ -162,11 +165,14 @@ class MAML(Problem):
             y = y if keep else _variable(y)
         return y
 
-    def _slope(self, x: Tree, support: torch.Tensor, create_graph: bool) -> Tree:
+    def label_support(self, support: torch.Tensor) -> Examples:
+        """Return a support set (m, ways, channels, height, width) as labelled images."""
+        return Examples(support.flatten(0, 1), torch.arange(self.ways, device=support.device).repeat(len(support)))
+
+    def _slope(self, x: Tree, support: Examples, create_graph: bool) -> Tree:
         """Return ∇L(x; support)."""
-        labels = torch.arange(self.ways, device=support.device).repeat(len(support))
         with torch.enable_grad():
-            loss = F.cross_entropy(self.network.apply(x, support.flatten(0, 1)), labels)
+            loss = F.cross_entropy(self.network.apply(x, support.inputs), support.labels)
             return unflatten_like(x, torch.autograd.grad(loss, leaves(x), create_graph=create_graph))
 
     def query_loss(self, y: Tree, images: torch.Tensor) -> torch.Tensor:
@@ -203,6 +209,16 @@ class MAML(Problem):
         """Draw tasks to evaluate on."""
         xi = self.sample_outer(data, rng, (tasks,))
         return Episodes(xi, self.sample_inner(data, rng, xi, shots))
+
+
+def build_network(model: FewShotModel, ways: int) -> Model:
+    """Return the network of a few-shot model, with a last layer for so many classes."""
+    return partial(Conv4, ways, model.filters, model.pooling, model.form.depth)
+
+
+def scale_pixels(images: torch.Tensor) -> torch.Tensor:
+    """Return bytes as numbers from 0 to 1."""
+    return images.float() / 255
 
 
 def _variable(x: Tree) -> Tree:
@@ -248,7 +264,7 @@ def maml(
     tasks: int = 0,
     **where: Any,
 ) -> Task:
-    """Learn to tell characters apart from few examples, by meta-learning (Section 5.2, Figures 2 and 3).
+    """Learn to tell classes of images apart from few examples, by meta-learning (Section 5.2, Figures 2 and 3).
 
     Args:
         ways: number of classes in a task
@@ -262,9 +278,19 @@ def maml(
             new ones every time
         where: the data, see load_few_shot
     """
-    require_count("filters", filters)
     require_count("tasks", tasks, least=0)
-    network = partial(Conv4, ways, filters, pooling)
-    problem = MAML(network, ways, queries, inner_rate, inner_steps=inner_steps, first_order=first_order)
+    classes = load_few_shot(**where)
+    model = FewShotModel(ways, inner_rate, MAML.test_steps, classes.source.form, filters, pooling)
+    problem = MAML(
+        build_network(model, ways), ways, queries, inner_rate, inner_steps=inner_steps, first_order=first_order
+    )
+    classes.require_enough(ways, queries)
     held = partial(fix_tasks, tasks, ways) if tasks else keep_classes
-    return Task(problem, *load_few_shot(problem.episodes, held, **where), judge=few_shot_judge(problem))
+    return Task(
+        problem,
+        *classes.draw(problem.episodes, held),
+        judge=few_shot_judge(problem),
+        names=classes.names,
+        notes=classes.source.notes,
+        files=model.files(),
+    )

@@ -6,25 +6,24 @@ same steps as MAML's model and measured on the same tasks.
 """
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import torch
 
-from fedcso.core.errors import require_count
 from fedcso.core.recommended import with_plan
 from fedcso.core.task import Task
 from fedcso.core.tree import Tree
 from fedcso.datasets import Examples
-from fedcso.models.conv4 import Conv4
 from fedcso.problems.classification import Classification
-from fedcso.problems.few_shot_tasks import Episodes, images_of, keep_classes, load_few_shot
-from fedcso.problems.maml import MAML, few_shot_judge
+from fedcso.problems.few_shot_classes import load_few_shot
+from fedcso.problems.few_shot_model import FewShotModel
+from fedcso.problems.few_shot_tasks import Episodes, images_of, keep_classes
+from fedcso.problems.maml import MAML, build_network, few_shot_judge, scale_pixels
 
 
 @with_plan(rounds=20, local_steps=10, outer_batch=80, evaluate_every=5)
 def pretraining(ways: int = 5, queries: int = 15, inner_rate: float = 0.4, filters: int = 64, **where: Any) -> Task:
-    """Learn to tell characters apart from few examples, by an ordinary classifier: the baseline of maml.
+    """Learn to tell classes of images apart from few examples, by an ordinary classifier: the baseline of maml.
 
     Args:
         ways: number of classes in a task
@@ -33,9 +32,11 @@ def pretraining(ways: int = 5, queries: int = 15, inner_rate: float = 0.4, filte
         filters: number of filters of each of the network's four convolutions
         where: the data, see load_few_shot
     """
-    require_count("filters", filters)
-    few_shot = MAML(partial(Conv4, ways, filters), ways, queries, inner_rate)
-    characters = load_few_shot(few_shot.episodes, keep_classes, **where)
+    classes = load_few_shot(**where)
+    model = FewShotModel(ways, inner_rate, MAML.test_steps, classes.source.form, filters, fresh_last_layer=True)
+    few_shot = MAML(build_network(model, ways), ways, queries, inner_rate)
+    classes.require_enough(ways, queries)
+    drawn = classes.draw(few_shot.episodes, keep_classes)
 
     adapted = few_shot_judge(few_shot)
 
@@ -44,15 +45,23 @@ def pretraining(ways: int = 5, queries: int = 15, inner_rate: float = 0.4, filte
         new = {"out.weight": x["out.weight"].new_zeros(ways, filters), "out.bias": x["out.bias"].new_zeros(ways)}
         return adapted.evaluate(x | new, episodes)
 
-    shares = [images_of(held) for held in characters.clients]
+    shares = [images_of(held) for held in drawn.clients]
     sizes = [len(images) for images in shares]
     examples = [_label(images, first=sum(sizes[:n])) for n, images in enumerate(shares)]
-    problem = Classification(partial(Conv4, sum(sizes), filters))
-    return Task(problem, examples, characters.test, characters.validation, replace(adapted, evaluate=evaluate))
+    return Task(
+        Classification(build_network(model, sum(sizes))),
+        examples,
+        drawn.test,
+        drawn.validation,
+        replace(adapted, evaluate=evaluate),
+        classes.names,
+        classes.source.notes,
+        model.files(),
+    )
 
 
 def _label(images: torch.Tensor, first: int) -> Examples:
-    """Return a client's drawings, labelled by the numbers of their classes, which start at `first`."""
+    """Return a client's images, labelled by the numbers of their classes, which start at `first`."""
     classes, drawings = images.shape[:2]
     labels = torch.arange(first, first + classes).repeat_interleave(drawings)
-    return Examples(images.flatten(0, 1).unsqueeze(1).float() / 255, labels)
+    return Examples(scale_pixels(images.flatten(0, 1)), labels)

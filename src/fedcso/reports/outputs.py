@@ -1,14 +1,15 @@
 """Write the results of a run to its folder: metrics, tables, figures, models and the report page."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from safetensors.torch import save as save_tensors
 
 from fedcso.core.errors import FedcsoError
-from fedcso.core.initial_weights import as_metadata, leaves_by_path
+from fedcso.core.initial_weights import InitialWeights, as_metadata, leaves_by_path
 from fedcso.core.judge import ByClient
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
@@ -58,11 +59,17 @@ MODELS: dict[str, Callable[[Trace], Tree]] = {
 
 
 def _export(folder: RunFolder, models: Sequence[tuple[str, int, Trace]], task: Task, test: Any) -> None:
-    """Export the chosen model of every method (`fedcso.engines.choice`) to ONNX, with loading instructions."""
-    if task.judge.network is None or test is None:
+    """Export the chosen model of every method (`fedcso.engines.choice`) to ONNX, with loading instructions.
+
+    A model that is no network by itself, because it adapts to new data first, is exported as weights.
+    """
+    if test is None or not (task.judge.network or task.files):
         return
     record = record_of(folder)
     best = {(name, seed): trace.best for name, seed, trace in models}
+    if task.judge.network is None:
+        _export_weights(folder, {name: best[name, row["seed"]] for name, row in record.exported().items()}, task)
+        return
     files = []
     for name, row in record.exported().items():
         try:
@@ -77,6 +84,15 @@ def _export(folder: RunFolder, models: Sequence[tuple[str, int, Trace]], task: T
             folder.write(f"models/{name}", content)
         loading = loading_example(files[0], "preparation.json" in task.files, record.statements())
         folder.write("models/LOADING.md", loading)
+
+
+def _export_weights(folder: RunFolder, chosen: Mapping[str, Tree], task: Task) -> None:
+    """Write the weights of models by method, and the files that say how to use them."""
+    for name, content in task.files.items():
+        folder.write(f"models/{name}", content)
+    for name, model in chosen.items():
+        weights = replace(InitialWeights.of(model), weights_at=task.problem.weights_at)
+        folder.write(f"models/{name}.safetensors", weights.to_bytes())
 
 
 def title_of(folder: RunFolder) -> str:

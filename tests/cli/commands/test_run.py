@@ -66,7 +66,7 @@ RANKED = {"precision-recall.csv", "precision-recall.png", "precision-recall.pdf"
 def files_of(task):
     """Return the files that a run of a task leaves."""
     more = RANKED if task.judge.rank is not None else set()
-    more = more | {"models"} if task.judge.network is not None else more
+    more = more | {"models"} if task.judge.network is not None or task.files else more
     return {*FILES, *more, "checkpoints", *(["notes.txt"] if task.notes else [])}
 
 

@@ -98,6 +98,17 @@ def test_jpeg_files_are_read_and_one_colour_picture_makes_all_rgb(files, tmp_pat
     assert load_table(table, "ill", "hospital").train[0].inputs.shape[1:] == (3, 20, 18)
 
 
+def test_photographs_are_turned_as_their_camera_was_held(files, tmp_path):
+    table = files(GREY)
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the first row is the right side
+    lying = Image.fromarray(GREY[0, 0]).transpose(Image.Transpose.ROTATE_90)
+    lying.save(tmp_path / "scans" / "0.png", exif=exif)
+    assert everything(load_table(table, "ill", "hospital")) == sorted(
+        (p.tobytes(), int(y)) for p, y in zip(GREY, LABELS, strict=True)
+    )
+
+
 def test_rows_without_a_label_need_no_picture(files, tmp_path):
     table = files(ill=[None, *LABELS[1:]])
     (tmp_path / "scans" / "0.png").unlink()
@@ -151,6 +162,37 @@ def test_an_invalid_picture_file_is_reported(files, tmp_path):
     path = files()
     (tmp_path / "scans" / "7.png").write_bytes(b"no picture")
     with pytest.raises(FedcsoError, match=r"7\.png in row 8 of .*table\.csv can't be read as a picture"):
+        load_table(path, "ill", "hospital")
+
+
+def test_a_truncated_picture_is_reported(files, tmp_path):
+    path = files()
+    cut = tmp_path / "scans" / "7.png"
+    cut.write_bytes(cut.read_bytes()[:-200])
+    with pytest.raises(FedcsoError, match=r"7\.png in row 8 of .* can't be read as a picture \(.*\): save it as PNG"):
+        load_table(path, "ill", "hospital")
+
+
+def test_a_file_of_another_kind_with_the_name_of_a_picture_is_reported(files, tmp_path):
+    path = files()
+    Image.new("RGB", (18, 20)).save(tmp_path / "scans" / "7.png", format="BMP")
+    with pytest.raises(FedcsoError, match=r"7\.png in row 8 of .* can't be read as a picture"):
+        load_table(path, "ill", "hospital")
+
+
+@pytest.mark.parametrize("most", [100, 300])
+def test_a_huge_picture_is_refused_before_it_is_decoded(files, monkeypatch, most):
+    """Pillow warns above its limit and raises above twice the limit; 360 pixels are both here."""
+    path = files()
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", most)
+    with pytest.raises(FedcsoError, match=r"0\.png in row 1 of .* is too large a picture .*: reduce its size"):
+        load_table(path, "ill", "hospital")
+
+
+def test_grey_pixels_of_16_bits_are_refused_because_they_would_be_cut_off(files, tmp_path):
+    path = files(GREY)
+    Image.fromarray(np.full((20, 18), 60000, dtype=np.uint16)).save(tmp_path / "scans" / "7.png")
+    with pytest.raises(FedcsoError, match=r"7\.png in row 8 of .* has more than 8 bits for a grey pixel: save it"):
         load_table(path, "ill", "hospital")
 
 

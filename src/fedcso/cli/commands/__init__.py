@@ -17,6 +17,7 @@ COMMANDS = {
     "compare": "compare runs: means with intervals, paired differences",
     "decide": "choose thresholds for a ranking model, with calibration and intervals",
     "predict": "score new rows with an exported model",
+    "adapt": "adapt a few-shot model to new classes of images, and classify others",
     "sweep": "choose hyper-parameters on validation data, by a grid or a search",
     "reproduce": "reproduce the paper's figures and tables and check its statements",
     "theory": "compute what the theorems prescribe for an accuracy",

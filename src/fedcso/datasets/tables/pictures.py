@@ -1,5 +1,6 @@
 """Read pictures as bytes (number, channels, height, width) from an array, or from the files named in a column."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pandas as pd
 from fedcso.core.errors import FedcsoError
 
 ENDINGS = (".png", ".jpg", ".jpeg")
+FORMATS = ("PNG", "JPEG")
 
 CHANNELS = (1, 3)
 """The allowed numbers of channels: grey, or red, green and blue."""
@@ -58,36 +60,51 @@ def from_files(column: pd.Series, table: Path) -> np.ndarray:
 
     The index of the column has the row numbers of the table, for error messages.
     """
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise FedcsoError(f"reading the pictures of {table} needs pillow: pip install pillow") from error
     opened: list[Any] = []
     for row, name in zip(column.index, column, strict=True):
-        where = f"in row {row + 1} of {table}"
+        where = f" in row {row + 1} of {table}"
         if pd.isna(name) or not str(name).strip():
-            raise FedcsoError(f"column {column.name!r} has no value {where}; name a picture, or remove the row")
+            raise FedcsoError(f"column {column.name!r} has no value{where}; name a picture, or remove the row")
         path = table.parent / str(name).strip()
-        try:
-            with Image.open(path) as picture:
-                picture.load()
-                opened.append(picture.convert("L" if picture.mode in ("1", "L", "LA") else "RGB"))
-        except FileNotFoundError as error:
+        if not path.exists():
             raise FedcsoError(
-                f"column {column.name!r} names {path} {where}, which is not there; paths are relative to the table"
-            ) from error
-        except (OSError, SyntaxError, ValueError) as error:
-            raise FedcsoError(f"{path} {where} can't be read as a picture ({error})") from error
+                f"column {column.name!r} names {path}{where}, which is not there; paths are relative to the table"
+            )
+        opened.append(open_picture(path, where))
         if opened[-1].size != opened[0].size:
             sizes = ["×".join(map(str, picture.size)) for picture in (opened[0], opened[-1])]
             raise FedcsoError(
-                f"{path} {where} has {sizes[1]} pixels, and the first picture has {sizes[0]}; resize them: all must "
+                f"{path}{where} has {sizes[1]} pixels, and the first picture has {sizes[0]}; resize them: all must "
                 "have the same size"
             )
     grey = all(picture.mode == "L" for picture in opened)
     arrays = [np.asarray(picture if grey else picture.convert("RGB")) for picture in opened]
     stacked = np.stack(arrays)
     return stacked[:, None] if grey else np.ascontiguousarray(np.moveaxis(stacked, 3, 1))
+
+
+def open_picture(path: Path, where: str = "") -> Any:
+    """Return a PNG or JPEG file as a picture of PIL, in grey (L) or in colour (RGB); transparency is ignored.
+
+    Messages name the file by its path, followed by `where`.
+    """
+    try:
+        from PIL import Image, ImageOps
+    except ImportError as error:
+        raise FedcsoError(f"reading {path} needs pillow: pip install pillow") from error
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(path, formats=FORMATS) as picture:
+                picture.load()
+                upright = ImageOps.exif_transpose(picture)  # photographs may be stored lying
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise FedcsoError(f"{path}{where} is too large a picture ({error}): reduce its size") from error
+    except (OSError, SyntaxError, ValueError) as error:
+        raise FedcsoError(f"{path}{where} can't be read as a picture ({error}): save it as PNG or JPEG") from error
+    if upright.mode.startswith(("I", "F")):
+        raise FedcsoError(f"{path}{where} has more than 8 bits for a grey pixel: save it with 8 bits")
+    return upright.convert("L" if upright.mode in ("1", "L", "LA") else "RGB")
 
 
 def scaled(pixels: np.ndarray) -> np.ndarray:
