@@ -19,6 +19,7 @@ EXPERIMENTS: Registry[Experiment[Any]] = Registry(
         "rare": "rare:RARE",
         "communication": "communication:COMMUNICATION",
         "tracking": "tracking:TRACKING",
+        "task-batch": "task_batch:TASK_BATCH",
     },
 )
 """The experiments by name. To add one, add a file and a row here."""
