@@ -17,6 +17,7 @@ from fedcso.experiments import (
     rare_report,
     table1,
     tables,
+    task_batch,
     tracking,
 )
 from fedcso.experiments.reproduction import FixedSections
@@ -33,6 +34,7 @@ DESCRIBE: dict[str, Callable[..., FixedSections]] = {
     "table1": table1.describe,
     "table2": lambda config: rare_positives.describe(config, 3),
     "tables": tables.describe,
+    "task-batch": lambda config: task_batch.describe(config, 6),
     "tracking": tracking.describe,
 }
 """By experiment; the numbers are those of the trials of each method."""
