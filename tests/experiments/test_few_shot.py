@@ -1,11 +1,8 @@
 """Figures 2 and 3 in miniature, and their statements on results made by hand."""
 
 import re
-import sys
-from functools import partial
 
 import pytest
-from torch import nn
 
 from fedcso.algorithms import FCSG, FCSGM
 from fedcso.core.costs import Costs
@@ -16,13 +13,12 @@ from fedcso.experiments import few_shot_report as report
 from fedcso.experiments.few_shot_report import PANELS
 from fedcso.experiments.few_shot_settings import METHODS, OURS, PER_STEP, PER_TASK, THEIRS
 from fedcso.models.conv4 import Conv4
-from fedcso.problems import MAML, PROBLEMS
+from fedcso.problems import PROBLEMS
 from fedcso.reports.tables import Estimate
 from fedcso.runs import checkpoint
 from fedcso.runs.study import as_file_name
 from tests.command_line import FINE, INTERRUPTED, call, contents, interrupt_after, read_csv, run, without_drawing
-from tests.experiments.miniature import shrink
-from tests.few_characters import OPTIONS, instead_of_glyphs
+from tests.experiments.miniature import NETWORK, shrink, shrink_few_shot
 
 TINY = {
     "data": "glyphs",
@@ -44,19 +40,12 @@ TINY = {
 }
 
 
-NETWORK = (sys.modules[MAML.__module__], "Conv4")
-"""Where it is made."""
-
-
 @pytest.fixture(scope="module", autouse=True)
 def tiny():
     """Both figures with few of everything, a network of one layer, and nothing drawn."""
     with pytest.MonkeyPatch.context() as patch:
         without_drawing(patch)
-        instead_of_glyphs(patch)
-        patch.setattr(*NETWORK, lambda ways, *_: nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, ways)))
-        some = {name: OPTIONS[name] for name in ("ways", "queries", "validation_tasks")}
-        patch.setitem(PROBLEMS, "maml", partial(PROBLEMS["maml"], **some))
+        shrink_few_shot(patch)
         for name in ("figure2", "figure3"):
             shrink(patch, name, **TINY)
         yield

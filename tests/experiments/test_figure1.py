@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 from fedcso.algorithms import FCSG, FCSGM, AccFCSGM
 from fedcso.core.errors import FedcsoError
 from fedcso.core.trace import Trace
-from fedcso.experiments import figure1
-from fedcso.experiments.figure1 import INNER, METHODS, OUTSIDE, PANELS, RATIOS, Panel
+from fedcso.experiments import figure1, steadiness
+from fedcso.experiments import figure1_report as report
+from fedcso.experiments.figure1_settings import INNER, METHODS, MOMENTA, OUTSIDE, PANELS, RATIOS, Panel
 from fedcso.reports import figures
 from tests.command_line import (
     BAD_INPUT,
@@ -36,7 +37,7 @@ TINY = {
     "clients": 2,
     "test_points": 20,
 }
-PICTURES = ["figure1-accuracy", "figure1-gradient-norm", "figure1-mean-outside"]
+PICTURES = ["figure1-accuracy", "figure1-gradient-norm", "figure1-mean-outside", "figure1-steadiness"]
 
 
 def make_tiny(patch):
@@ -60,7 +61,7 @@ def finished(tmp_path_factory):
 def test_it_leaves_figures_tables_statements_and_a_report(tmp_path, monkeypatch):
     drawn, render = {}, figures.render
 
-    def render_first(figure, kind):  # one figure of the three will do
+    def render_first(figure, kind):  # one figure will do
         if kind not in drawn:
             drawn[kind] = render(figure, kind)
         return drawn[kind]
@@ -126,7 +127,7 @@ def test_reporting_it_again_spoils_nothing(finished, tmp_path, monkeypatch):
 
 def test_the_quick_version_says_that_it_is(tmp_path, monkeypatch):
     without_drawing(monkeypatch)
-    monkeypatch.setattr(figure1, "_panels", lambda *_: Figure())
+    monkeypatch.setattr(report, "panels", lambda *_: Figure())
     folder = run("reproduce", "figure1", "--quick", out=tmp_path)
     assert "quick version, which is too short" in (folder / "reproduction.md").read_text()
 
@@ -151,45 +152,45 @@ def test_the_grids_are_the_papers():
 SEEDS = 3
 
 
-def trace(accuracy, norm, jump, seed):
-    """Accuracy that goes up and down by `jump` around a level, and a constant gradient norm."""
+def trace(accuracy, norm, jump, seed, slow=0):
+    """Accuracy that goes up and down by `jump` around a level, after some slow rounds, and a constant gradient norm."""
     return Trace(
         rows=[
             {"round": r, "gradient_norm": norm}
-            | dict.fromkeys(["accuracy", "validation_accuracy"], accuracy + seed * 1e-5 + jump * (-1) ** r / 2)
+            | dict.fromkeys(
+                ["accuracy", "validation_accuracy"],
+                0.5 if r < slow else accuracy + seed * 1e-5 + jump * (-1) ** r / 2,
+            )
             for r in range(40)
         ]
     )
 
 
-def made(levels=None, norms=None, jumps=None):
-    """Results in which all three statements hold, but for what is given: functions of method and panel."""
+def made(levels=None, norms=None):
+    """Results in which both statements hold, but for what is given: functions of method and panel."""
     levels = levels or (lambda method, panel: 0.9 - 0.02 * panel.ratio * (panel.m == 1))
     norms = norms or (lambda method, panel: 0.1 * (1 + panel.ratio * (panel.m == 1)))
-    jumps = jumps or (lambda method, panel: 0.01 if method == "FCSG" else 0.002)
     return {
-        (method, panel): [
-            trace(levels(method, panel), norms(method, panel), jumps(method, panel), seed) for seed in range(SEEDS)
-        ]
+        (method, panel): [trace(levels(method, panel), norms(method, panel), 0.01, seed) for seed in range(SEEDS)]
         for method in METHODS
         for panel in PANELS
     }
 
 
 def verdicts(**changes):
-    return [statement.holds for statement in figure1.check(made(**changes))]
+    return [statement.holds for statement in report.check(made(**changes))]
 
 
-def test_all_statements_hold_where_they_are_made_to():
-    assert verdicts() == [True, True, True]
+def test_the_first_two_statements_hold_where_they_are_made_to():
+    assert verdicts() == [True, True]
 
 
 def test_the_first_does_not_hold_if_noise_costs_no_accuracy():
-    assert verdicts(levels=lambda method, panel: 0.9 - 0.02 * (3 - panel.ratio) * (panel.m == 1)) == [False, True, True]
+    assert verdicts(levels=lambda method, panel: 0.9 - 0.02 * (3 - panel.ratio) * (panel.m == 1)) == [False, True]
 
 
 def test_the_first_does_not_hold_if_the_bias_does_not_grow():
-    assert verdicts(norms=lambda method, panel: 0.1) == [False, True, True]
+    assert verdicts(norms=lambda method, panel: 0.1) == [False, True]
     assert verdicts(norms=lambda method, panel: 0.1 * (1 + (3 - panel.ratio) * (panel.m == 1)))[0] is False
 
 
@@ -199,29 +200,75 @@ def test_the_second_holds_if_the_methods_differ_by_little(gap, holds):
         apart = gap * (method == "FCSG-M" and panel == Panel(100, 1.5))
         return 0.9 - 0.02 * panel.ratio * (panel.m == 1) + apart
 
-    assert verdicts(levels=levels) == [True, holds, True]
-
-
-@pytest.mark.parametrize("ratio", RATIOS)
-def test_the_third_does_not_hold_if_momentum_jumps_more_under_one_noise(ratio):
-    def jumps(method, panel):
-        return 0.02 if method == "FCSG-M" and panel.ratio == ratio else 0.01 if method == "FCSG" else 0.002
-
-    assert verdicts(jumps=jumps) == [True, True, False]
-
-
-def test_only_small_batches_count_for_the_third():
-    assert verdicts(jumps=lambda method, panel: 0.01 * (method == "FCSG") if panel.m == 1 else 0.05)[2] is True
+    assert verdicts(levels=levels) == [True, holds]
 
 
 def test_the_numbers_stand_in_the_statements():
-    first, second, third = figure1.check(made())
+    first, second = report.check(made())
     assert "0.0200, 0.0300, 0.0400" in first.measured  # what m = 1 costs
     assert "2.00, 2.50, 3.00" in first.measured  # times the gradient norm
     assert "within 25 % of its gradient norm: 10, 10, 10" in first.measured
     assert second.measured.count("0.0000 ± 0.0000") == len(RATIOS)
-    assert "0.01000, 0.01000, 0.01000 for FCSG" in third.measured
     assert str(first).startswith("HOLDS: “when the noise ratio increases")
+
+
+JUMPS = {0.001: 0.001, 0.01: 0.005, 0.1: 0.01, 0.5: 0.01, 0.9: 0.01, 1.0: 0.01}
+"""Changes from round to round: smaller only where β ≤ 1/q, for q = 50."""
+
+
+def by_momentum(jumps=JUMPS, noisy=None):
+    """Runs for every noise ratio and β; one of them may jump more, at one noise ratio."""
+    return {
+        ratio: {
+            momentum: [
+                trace(0.9, 0.1, 0.05 if (ratio, momentum) == noisy else jump, seed, slow=int(0.01 / momentum))
+                for seed in range(SEEDS)
+            ]
+            for momentum, jump in jumps.items()
+        }
+        for ratio in RATIOS
+    }
+
+
+def test_the_third_holds_if_all_slow_momenta_are_steadier():
+    statement = steadiness.check(by_momentum(), local_steps=50)
+    assert statement.holds
+    assert "β = 0.001: change 0.00100, 10.0 rounds, accuracy 0.9000; β = 0.01: change 0.00500," in statement.measured
+    assert "FCSG: change 0.01000, 0.0 rounds" in statement.measured
+    assert "β ≤ 1/q = 0.02, and is for β = 0.001, 0.01." in statement.measured
+
+
+@pytest.mark.parametrize("noisy", [(1.0, 0.001), (2.0, 0.01)])
+def test_the_third_does_not_hold_if_one_of_them_is_not(noisy):
+    statement = steadiness.check(by_momentum(noisy=noisy), local_steps=50)
+    assert not statement.holds
+    (other,) = {0.001, 0.01} - {noisy[1]}
+    assert statement.measured.endswith(f"and is for β = {other:g}.")
+
+
+def test_the_third_asks_for_more_the_shorter_a_round_is():
+    assert not steadiness.check(by_momentum(), local_steps=10).holds  # 0.1 is not steadier
+    assert steadiness.check(by_momentum(dict.fromkeys(JUMPS, 0.01)), local_steps=50).measured.endswith("β = none.")
+
+
+def test_every_momentum_of_the_grid_is_compared_at_the_rate_of_fcsg(finished):
+    chosen = {row["noise ratio"]: row for row in read_csv(finished / "table.csv") if row["m"] == "1"}
+    assert len(chosen) == len(RATIOS)
+    one = steadiness.unit(None, None, 0.005, MOMENTA, [0], 1.5)
+    assert one.algorithms == [FCSGM(0.005, momentum) for momentum in (0.001, 0.01, 0.1, 0.5, 0.9, 1.0)]
+    assert (finished / "checkpoints" / "steadiness_noise=1.5").is_dir()
+
+
+def test_the_three_quantities_stand_side_by_side():
+    figure = steadiness.picture(by_momentum()).figure
+    assert [axes.get_ylabel() for axes in figure.axes] == [
+        "change of accuracy from round to round",
+        "rounds until within 0.02 of FCSG's end",
+        "accuracy at the end",
+    ]
+    changes, rounds, _ = (axes.containers[0].lines[0].get_ydata() for axes in figure.axes)
+    assert list(changes) == pytest.approx([JUMPS[momentum] for momentum in sorted(JUMPS)], rel=1e-6)
+    assert list(rounds) == [10, 1, 0, 0, 0, 0]
 
 
 def test_the_best_setting_is_the_first_of_the_best():

@@ -12,11 +12,13 @@ from fedcso.experiments import (
     bias,
     communication,
     few_shot_report,
-    figure1,
+    figure1_report,
     rare_positives,
     rare_report,
     table1,
     tables,
+    task_batch,
+    tracking,
 )
 from fedcso.experiments.reproduction import FixedSections
 
@@ -25,13 +27,15 @@ PAGES = Path(__file__).parents[2] / "docs/reproduction"
 DESCRIBE: dict[str, Callable[..., FixedSections]] = {
     "bias": bias.describe,
     "communication": communication.describe,
-    "figure1": figure1.describe,
+    "figure1": figure1_report.describe,
     "figure2": lambda config: few_shot_report.describe(config, 6),
     "figure3": lambda config: few_shot_report.describe(config, 6),
     "rare": rare_report.describe,
     "table1": table1.describe,
     "table2": lambda config: rare_positives.describe(config, 3),
     "tables": tables.describe,
+    "task-batch": lambda config: task_batch.describe(config, 6),
+    "tracking": tracking.describe,
 }
 """By experiment; the numbers are those of the trials of each method."""
 

@@ -18,6 +18,8 @@ EXPERIMENTS: Registry[Experiment[Any]] = Registry(
         "tables": "tables:TABLES_EXPERIMENT",
         "rare": "rare:RARE",
         "communication": "communication:COMMUNICATION",
+        "tracking": "tracking:TRACKING",
+        "task-batch": "task_batch:TASK_BATCH",
     },
 )
 """The experiments by name. To add one, add a file and a row here."""

@@ -5,7 +5,7 @@ and rounds. All models are measured after adaptation, in the same way. The setti
 same number of trials. The best method of each side runs for the published number of steps.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import fmean
@@ -77,8 +77,10 @@ def execute(folder: RunFolder, config: FewShotSettings) -> None:
     )
 
 
-def tune(config: FewShotSettings, task: Task, run: Runner) -> dict[str, list[trials.Trial]]:
-    """Return the trials of every method, scored by the loss on validation tasks."""
+def tune(
+    config: FewShotSettings, task: Task, run: Runner, methods: Iterable[str] = METHODS
+) -> dict[str, list[trials.Trial]]:
+    """Return the trials of each method, scored by the loss on validation tasks."""
     plan = replace(plan_of(config, config.trial_rounds), evaluate_every=config.trial_rounds)
 
     def run_trials(turn: int, asked: dict[str, list[trials.Settings]]) -> dict[str, list[float]]:
@@ -96,7 +98,7 @@ def tune(config: FewShotSettings, task: Task, run: Runner) -> dict[str, list[tri
         found = run.outcomes(list(units.values()))
         return {method: [_loss(runs[0]) for runs in found[unit.name]] for method, unit in units.items()}
 
-    return trials.search({method: config.space(method) for method in METHODS}, config.trial_turns, run_trials)
+    return trials.search({method: config.space(method) for method in methods}, config.trial_turns, run_trials)
 
 
 def plan_of(config: FewShotSettings, rounds: int) -> Plan:

@@ -4,8 +4,9 @@ examples:
   fedcso reproduce figure1 --quick      a smaller version, less than a minute
   fedcso reproduce figure1              the full version, a few minutes
   fedcso reproduce table1 --quick       the theorems' bounds and exponents, less than a minute
-  fedcso reproduce figure2 --quick      few-shot learning on embedded characters, four minutes
-  fedcso reproduce figure2              the same on Omniglot, an hour (fedcso resume continues it)
+  fedcso reproduce figure2 --quick      few-shot learning on embedded characters, three minutes
+  fedcso reproduce figure2              the same on Omniglot, two hours or three (fedcso resume continues it)
+  fedcso reproduce tracking             where one tracked inner value is right and where it is wrong, two minutes
   fedcso reproduce communication        accuracy against bytes, for several ways of sending u
   fedcso reproduce rare --quick         average precision against the share of positives, a minute
   fedcso reproduce table2 --data mnist  a part of Table 2: one of its data sets
