@@ -1,6 +1,7 @@
 """Gossip: what W says is done to what clients share, in every engine, and it is saved, counted and refused rightly."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
@@ -110,7 +111,7 @@ def test_without_gradients_clients_are_mixed_by_w_alone(topology):
     case, matrix = nested_quadratic(clients), mixing_matrix(topology, clients)
     plan = replace(PLAN, topology=topology, rounds=5)
     _, found = states_of("reference", FCSG(lambda t: 1.0 if t == 0 else 1e-300), case, plan)
-    for before, after in zip(found[:-1], found[1:], strict=True):
+    for before, after in pairwise(found):
         x, mixed = (torch.stack([one["x"] for one in some]) for some in (before, after))
         assert_close(mixed, matrix @ x)
         assert_close(mixed.mean(0), x.mean(0))
@@ -124,9 +125,7 @@ def test_disagreement_shrinks_like_the_second_eigenvalue():
     _, found = states_of("reference", FCSG(lambda t: 1.0 if t == 0 else 1e-300), CASE, plan)
     apart = [torch.stack([one["x"] for one in some]) for some in found]
     lengths = [float((x - x.mean(0)).norm()) for x in apart]
-    assert all(
-        after <= slowest * before * (1 + 1e-9) for before, after in zip(lengths[:20], lengths[1:21], strict=True)
-    )
+    assert all(after <= slowest * before * (1 + 1e-9) for before, after in pairwise(lengths[:21]))
     assert (lengths[20] / lengths[0]) ** (1 / 20) == pytest.approx(float(slowest), rel=0.05)
 
 
