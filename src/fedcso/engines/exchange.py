@@ -6,6 +6,7 @@ is then the states of all clients; the reported `shared` is their mean.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 
@@ -38,7 +39,7 @@ class Gossip(Opened):
         assert self.job.mixing is not None
         return self.job.mixing
 
-    @property
+    @cached_property
     def states(self) -> list[Server]:
         """The clients' states; before the first round, all are the initial one."""
         found = self.server.kept.get(CLIENTS)

@@ -74,7 +74,7 @@ class Job:
         if plan.weights == "size":
             raise InvalidValue("weights", plan.weights, f"uniform {without_server}, which has its own weights")
         if plan.on_nonfinite == "drop":
-            raise InvalidValue("on_nonfinite", plan.on_nonfinite, f"stop {without_server}, in which nobody is replaced")
+            raise InvalidValue("on_nonfinite", plan.on_nonfinite, f"stop {without_server}: all clients are neighbours")
         if self.codec != full:
             raise FedcsoError(f"u is sent in full {without_server}: leave out send_u")
         if self.algorithm.pooled:

@@ -129,9 +129,15 @@ class Opened:
 
     def count(self, outcome: Outcome) -> Costs:
         """Return the costs of a round, with the server's messages."""
-        to_known, to_new = (nbytes(self._message(known)) // math.prod(self.shape) for known in (True, False))
+        to_known, to_new = self._sizes
         down = outcome.known * to_known + (outcome.receivers - outcome.known) * to_new
         return outcome.costs + Costs(rounds=1, bytes_down=down)
+
+    @cached_property
+    def _sizes(self) -> tuple[int, int]:
+        """The bytes of a message to a client with a memory, and to one without."""
+        to_known, to_new = (nbytes(self._message(known)) // math.prod(self.shape) for known in (True, False))
+        return to_known, to_new
 
 
 def begin(job: Job, x: Tree) -> Server:

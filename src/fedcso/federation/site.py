@@ -92,9 +92,8 @@ class Site:
         """Return the work for a round."""
         config = holding.config
         algorithm, codec = config.built()[order.algorithm]
-        algorithm.check(
-            config.plan, holding.problem, [holding.data]
-        )  # the coordinator can't check what depends on data
+        # What depends on the data is checked here, because the coordinator has none.
+        algorithm.check(config.plan, holding.problem, [holding.data])
         estimator = ESTIMATORS[config.estimator]
         return Work(algorithm, holding.problem, config.plan, order.seed, estimator, codec, self.device)
 
