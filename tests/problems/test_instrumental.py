@@ -173,7 +173,8 @@ def test_mistakes_in_tables_are_named(table, options, told):
     ("options", "field"),
     [
         (["--design", "cubic"], "design = 'cubic'"),
-        (["--strength", "0"], "strength = 0.0"),
+        (["--strength", "0"], "strength = 0.0 must be not 0"),
+        (["--confounding", ".inf"], "confounding = inf"),
         (["--frequencies", "-1"], "frequencies = -1"),
         (["--design", "demand", "--confounding", "2"], "confounding = 2.0"),
         (["--treatment", "dose"], "treatment = 'dose' must be left out without data"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from fedcso.core.errors import require_choice, require_count, require_positive
+from fedcso.core.errors import is_number, require, require_choice, require_count
 from fedcso.problems.conditional_squares import REAL, Moments, Observations, Source, moments_between
 
 RESPONSES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -22,6 +22,11 @@ RESPONSES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "polynomial": lambda x: -1.5 * x + 0.9 * x.square(),
 }
 """h₀ of the scalar designs; they are smooth but for x = 0."""
+
+
+def require_finite(field: str, value: float) -> None:
+    """Raise `InvalidValue` unless a value is a finite number."""
+    require(field, value, lambda v: is_number(v) and math.isfinite(v), "a finite number")
 
 
 def legendre(number: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -51,7 +56,9 @@ class Scalar(Source):
     def __post_init__(self) -> None:
         require_choice("design", self.response, RESPONSES)
         require_count("frequencies", self.frequencies, least=0)
-        require_positive("strength", abs(self.strength))
+        require_finite("strength", self.strength)
+        require("strength", self.strength, bool, "not 0: the instrument must have an effect on the treatment")
+        require_finite("confounding", self.confounding)
         object.__setattr__(self, "moments", self._integrate())
 
     def features(self, x: torch.Tensor) -> torch.Tensor:
