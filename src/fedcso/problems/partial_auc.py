@@ -19,7 +19,7 @@ Reference: Zhu, Li, Wang, Wu, Yang, When AUC meets DRO: Optimizing Partial AUC f
 Convergence Guarantee, ICML 2022. There CVaR has a threshold for each positive; the common one is not from that paper.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -207,7 +207,7 @@ def partial_auc(
         train_on: sites (federated), pooled (all data in one place), or the name of one site
         where: the data, see load_sites
     """
-    makers = {
+    makers: dict[str, Callable[..., OneWayKL]] = {
         "one_way_kl": OneWayKL,
         "two_way_kl": lambda *common: TwoWayKL(*common, positive_temperature),
         "one_way_cvar": lambda *common: OneWayCVaR(*common, max_fpr),

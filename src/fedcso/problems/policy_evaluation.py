@@ -153,9 +153,9 @@ def policy_evaluation(
         require_count(name, number)
     require_count("features", features, least=0)
     require_nonnegative("alpha", alpha)
-    if max(successors, features) > states:
-        field_name, number = max((successors, "successors"), (features, "features"))[::-1]
-        raise InvalidValue(field_name, number, f"at most {states}, the number of states")
+    for name, number in (("successors", successors), ("features", features)):
+        if number > states:
+            raise InvalidValue(name, number, f"at most {states}, the number of states")
     chains = _garnet(clients, states, features, successors, discount, alpha, data_seed)
     visits = torch.stack([chain.visits for chain in chains]).mean(0)
     return _task(chains, Values(chains[0].features, chains[0].true_values(), visits))
