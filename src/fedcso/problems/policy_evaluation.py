@@ -19,7 +19,6 @@ The Markov chains are those of Archibald, McKinnon and Thomas, On the generation
 (“Garnet”): every state has a few possible successors, with Dirichlet(1) probabilities and rewards ~ U(0, 1).
 """
 
-import json
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -200,6 +199,7 @@ def _one_per_state(states: int) -> torch.Tensor:
 def _table_task(data: str, state: str, reward: str, next_state: str, site: str, discount: float) -> Task:
     """Return the task of a table of steps, with one feature per state; states without steps are terminal: V = 0."""
     from fedcso.datasets.tables.by_role import read_by_role  # imported late: pandas takes long to load
+    from fedcso.datasets.tables.files import listed
 
     read = read_by_role(data, {"reward": reward}, {"state": state, "next_state": next_state}, site)
     every = np.concatenate([part["state"] for part in read.columns])
@@ -218,10 +218,11 @@ def _table_task(data: str, state: str, reward: str, next_state: str, site: str, 
         )
     notes = list(read.notes)
     if terminal:
-        notes.append(
-            f"states from which there is no step are terminal, with value 0: {', '.join(sorted(terminal)[:5])}"
-        )
+        notes.append(f"states from which there is no step are terminal, with value 0: {listed(sorted(terminal))}")
     best = PolicyEvaluation(known.shape[1]).minimiser(sources)
     true = Values(known, known @ best, torch.from_numpy(visits / visits.sum()))
-    files = {"states.json": json.dumps(names.tolist())}
-    return _task(sources, true, names=read.sites, notes=notes, files=files, weights="size")
+    notes.append(
+        f"a model has {len(names) + 1} numbers: a constant, and one for each state in alphabetical order "
+        f"({listed(names)}); the value of a state is the sum of its number and the constant"
+    )
+    return _task(sources, true, names=read.sites, notes=notes, weights="size")
