@@ -108,9 +108,10 @@ def test_one_way_auc_is_that_of_scikit_learn_and_two_way_that_of_the_hard_pairs(
     assert one_way_auc(scores, torch.ones(200), 0.2) != one_way_auc(scores, torch.ones(200), 0.2)  # nan
 
 
-def test_pictures_are_not_enumerated():
-    assert OneWayKL(SCORES, enumerates=False).exact is None
+def test_too_many_pairs_are_not_enumerated(monkeypatch):
     assert partial_auc(clients=2).problem.exact is not None
+    monkeypatch.setattr("fedcso.problems.partial_auc.MOST_PAIRS", 1000)
+    assert partial_auc(clients=2).problem.exact is None
 
 
 @pytest.mark.parametrize(
