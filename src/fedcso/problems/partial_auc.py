@@ -13,7 +13,8 @@ false positive rate of at most ρ. Which negatives these are is the same for all
 negatives' scores, a part of x, does for all. It is linear in the mean over η, so it has no bias; the others have
 −λ Var(g) / 2m(E g)² and the like: a small m looks at too few of the highest negatives.
 
-F and ∇F are exact by enumeration of all pairs, unless these are too many. exp can't overflow (`fedcso.problems.log_mean_exp`).
+F and ∇F are exact by enumeration of all pairs, unless these are too many. exp can't overflow
+(`fedcso.problems.log_mean_exp`).
 
 Reference: Zhu, Li, Wang, Wu, Yang, When AUC meets DRO: Optimizing Partial AUC for Deep Learning with Non-Convex
 Convergence Guarantee, ICML 2022. There CVaR has a threshold for each positive; the common one is not from that paper.
