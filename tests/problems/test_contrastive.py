@@ -13,6 +13,7 @@ from fedcso.estimators.plain import plain
 from fedcso.problems.contrastive import Contrastive, Pair, Probe, contrastive, probe_judge
 from tests.command_line import BAD_INPUT, call
 from tests.helpers import assert_close
+from tests.problems.sampling import assert_bias_of_the_gradient_falls_with_m
 
 VIEWS = torch.randn(4, 2, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 PROBLEM = Contrastive(lambda: nn.Linear(3, 2).double(), 0.5)
@@ -26,13 +27,17 @@ def values_of_g(view):
     return torch.stack([torch.exp((codes[view] @ codes[j] - codes[view] @ codes[view ^ 1]) / 0.5) for j in others])
 
 
+def all_pairs():
+    """Return all views as ξ, each with all views of other pictures as η."""
+    xi = Pair(torch.arange(8), torch.stack([VIEWS[k // 2].flip(0) if k % 2 else VIEWS[k // 2] for k in range(8)]))
+    flat = VIEWS.flatten(0, 1)
+    return xi, torch.stack([torch.stack([flat[j] for j in range(8) if j // 2 != k // 2]) for k in range(8)])
+
+
 def test_the_exact_value_and_gradient_are_those_of_all_pairs():
     value, gradient = PROBLEM.exact(X, [VIEWS], [1.0])
     assert_close(value, torch.stack([0.5 * values_of_g(view).mean().log() for view in range(8)]).mean())
-    xi = Pair(torch.arange(8), torch.stack([VIEWS[k // 2].flip(0) if k % 2 else VIEWS[k // 2] for k in range(8)]))
-    flat = VIEWS.flatten(0, 1)
-    eta = torch.stack([torch.stack([flat[j] for j in range(8) if j // 2 != k // 2]) for k in range(8)])
-    assert_close((value, gradient), Oracle(PROBLEM, plain).value_and_grad(X, Batch(xi, eta)))
+    assert_close((value, gradient), Oracle(PROBLEM, plain).value_and_grad(X, Batch(*all_pairs())))
     other, _ = PROBLEM.exact(X, [VIEWS[:2]], [1.0])
     assert_close(PROBLEM.exact(X, [VIEWS, VIEWS[:2]], [1.0, 3.0])[0], (value + 3 * other) / 4)
 
@@ -59,6 +64,12 @@ def test_the_bias_falls_with_m_as_the_variance_of_g_says():
         relative = g / mean - 1  # of mean 0: takes most of the noise away
         bias = (PROBLEM.outer(g, xi) - 0.5 * mean.log() - 0.5 * relative).mean()
         assert float(m * bias) == pytest.approx(float(leading), rel=0.15)
+
+
+def test_the_bias_of_the_gradient_falls_with_m():
+    """At a high temperature g varies little, and the expansion in 1/m is good for a small m."""
+    problem = Contrastive(PROBLEM.model, temperature=3.0)
+    assert_bias_of_the_gradient_falls_with_m(problem, X, *all_pairs())
 
 
 def test_a_probe_finds_classes_that_representations_separate():

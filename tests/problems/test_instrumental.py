@@ -71,6 +71,16 @@ def test_conditional_means_of_sines_are_damped_sines():
     assert float(source.moments.square[-1, -1]) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("confounding", [0.0, 1.0, -3.0])
+def test_conditional_means_of_a_step_are_exact_for_weak_and_strong_confounding(confounding):
+    """E[h₀(x) | z] = 1 + 1.5 Φ(πz/√V), which is steep if V is small."""
+    z = torch.linspace(-2.5, 3.5, 400_001, dtype=torch.float64)
+    mean = 1 + 1.5 * torch.special.ndtr(0.7 * z / math.sqrt(confounding**2 + 0.01))
+    source = Scalar("step", strength=0.7, confounding=confounding, centre=0.5)
+    assert float(source.moments.constant) == pytest.approx(float(torch.trapezoid(mean**2, z) / 6), rel=1e-9)
+    assert float(source.moments.cross) == pytest.approx(float(torch.trapezoid(mean * 0.7 * z, z) / 6), rel=1e-8)
+
+
 @pytest.mark.parametrize("name", SOURCES)
 def test_exact_gradient_is_that_of_the_exact_value_and_vanishes_at_the_minimiser(name):
     clients = [SOURCES[name]] * 2
@@ -173,7 +183,8 @@ def test_mistakes_in_tables_are_named(table, options, told):
     ("options", "field"),
     [
         (["--design", "cubic"], "design = 'cubic'"),
-        (["--strength", "0"], "strength = 0.0"),
+        (["--strength", "0"], "strength = 0.0 must be not 0"),
+        (["--confounding", ".inf"], "confounding = inf"),
         (["--frequencies", "-1"], "frequencies = -1"),
         (["--design", "demand", "--confounding", "2"], "confounding = 2.0"),
         (["--treatment", "dose"], "treatment = 'dose' must be left out without data"),

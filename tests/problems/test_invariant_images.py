@@ -17,6 +17,7 @@ from fedcso.estimators.plain import plain
 from fedcso.problems.invariant_images import InvariantImages, invariant_images, transformations
 from tests.command_line import BAD_INPUT, call
 from tests.helpers import assert_close, gap
+from tests.problems.sampling import assert_bias_of_the_gradient_falls_with_m
 
 
 def network():
@@ -88,6 +89,10 @@ def test_the_bias_is_half_the_trace_of_curvature_times_covariance_over_m():
     exact = PROBLEM.exact(X, [DATA], [1.0])[0]
     for m in (2, 4):
         assert float(m * (expected_loss(X, m) - exact)) == pytest.approx(float(leading), rel=0.1)
+
+
+def test_the_bias_of_the_gradient_falls_with_m():
+    assert_bias_of_the_gradient_falls_with_m(PROBLEM, X, DATA, PROBLEM.transformed(DATA.inputs))
 
 
 @pytest.mark.parametrize(("problem", "exact"), [(DISTINCT, True), (PROBLEM, False)])

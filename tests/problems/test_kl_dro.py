@@ -11,6 +11,7 @@ from fedcso.problems.kl_dro import KLDRO
 from fedcso.problems.linear_points import LOGISTIC, SQUARED, Points
 from tests.command_line import BAD_INPUT, call
 from tests.helpers import assert_close, differentiated, finite_difference
+from tests.problems.sampling import assert_bias_of_the_gradient_falls_with_m
 
 X = torch.tensor([0.5, -0.3, 0.2], dtype=torch.float64)
 RNG = torch.Generator().manual_seed(0)
@@ -60,6 +61,12 @@ def test_the_bias_falls_with_m_as_the_variance_of_g_says(name):
         relative = g / every.mean() - 1  # of mean 0: takes most of the noise away
         bias = (problem.outer(g, torch.zeros(20_000)) - value - problem.temperature * relative).mean()
         assert float(m * bias) == pytest.approx(float(leading), rel=0.12)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_bias_of_the_gradient_falls_with_m(name):
+    eta = Points(*(part.unsqueeze(0) for part in HALF))
+    assert_bias_of_the_gradient_falls_with_m(KINDS[name], X, torch.zeros(1, dtype=torch.int64), eta)
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -9,7 +9,7 @@ from fedcso.core.streams import stream
 from fedcso.problems.ndcg import Lists, RankedLists, measure_ndcg, ndcg
 from tests.command_line import BAD_INPUT, call
 from tests.helpers import assert_close, finite_difference, standard_error
-from tests.problems.sampling import sample_gradients
+from tests.problems.sampling import assert_bias_of_the_gradient_falls_with_m, sample_gradients
 
 RNG = torch.Generator().manual_seed(0)
 DATA = Lists(
@@ -70,6 +70,14 @@ def test_samples_of_a_list_have_its_mean_and_the_bias_falls_with_m():
     assert (sampled.gradients.mean(0) - gradient).norm() < 4 * standard_error(
         sampled.gradients
     ).norm() + 0.05 * gradient.norm()
+
+
+def test_the_bias_of_the_gradient_falls_with_m():
+    xi = PROBLEM.sample_outer(DATA, stream(0, 0, 0), (4,))
+    query, place = xi.which // 6, xi.which % 6
+    others = torch.stack([DATA.features[q, torch.arange(6) != p] for q, p in zip(query, place, strict=True)])
+    # With small scores the losses vary little, and the expansion in 1/m is good for a small m.
+    assert_bias_of_the_gradient_falls_with_m(PROBLEM, 0.05 * X, xi, others)
 
 
 def mean_of_list(xi):

@@ -9,11 +9,13 @@ from torch import nn
 
 from fedcso.core.streams import stream
 from fedcso.datasets.examples import Examples
+from fedcso.problems.auprc import Positives
 from fedcso.problems.partial_auc import OneWayCVaR, OneWayKL, TwoWayKL, partial_auc
 from fedcso.problems.partial_ranking import one_way_auc, two_way_auc
 from fedcso.problems.scores import Scores
 from tests.command_line import BAD_INPUT, call
 from tests.helpers import assert_close
+from tests.problems.sampling import assert_bias_of_the_gradient_falls_with_m
 
 RNG = torch.Generator().manual_seed(0)
 LABELS = torch.tensor([1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0])
@@ -82,6 +84,13 @@ def test_the_bias_falls_with_m_as_the_variance_of_g_says_and_cvar_has_none():
     assert abs(each.mean() - CVAR.exact(x, [DATA], [1.0])[0]) < 4 * each.std() / 4000**0.5
 
 
+@pytest.mark.parametrize("problem", [KL, TWO_WAY])
+def test_the_bias_of_the_gradient_falls_with_m(problem):
+    xi = Positives(torch.arange(3), DATA.inputs[LABELS == 1])
+    eta = DATA.inputs[LABELS == 0][:6].expand(3, -1, -1)
+    assert_bias_of_the_gradient_falls_with_m(problem, W, xi, eta)
+
+
 def test_inner_samples_are_negatives():
     xi = KL.sample_outer(DATA, stream(0, 0, 0), (2, 3))
     rows = KL.sample_inner(DATA, stream(0, 0, 1), xi, 50).flatten(0, 2)
@@ -99,9 +108,10 @@ def test_one_way_auc_is_that_of_scikit_learn_and_two_way_that_of_the_hard_pairs(
     assert one_way_auc(scores, torch.ones(200), 0.2) != one_way_auc(scores, torch.ones(200), 0.2)  # nan
 
 
-def test_pictures_are_not_enumerated():
-    assert OneWayKL(SCORES, enumerates=False).exact is None
+def test_too_many_pairs_are_not_enumerated(monkeypatch):
     assert partial_auc(clients=2).problem.exact is not None
+    monkeypatch.setattr("fedcso.problems.partial_auc.MOST_PAIRS", 1000)
+    assert partial_auc(clients=2).problem.exact is None
 
 
 @pytest.mark.parametrize(

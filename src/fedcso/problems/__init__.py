@@ -40,12 +40,24 @@ if TYPE_CHECKING:  # type checkers can't read the table; to them, a class that i
     from fedcso.problems.auprc import AUPRC as AUPRC
     from fedcso.problems.auroc import AUROC as AUROC
     from fedcso.problems.classification import Classification as Classification
+    from fedcso.problems.contrastive import Contrastive as Contrastive
     from fedcso.problems.cross_entropy import CrossEntropy as CrossEntropy
+    from fedcso.problems.information import Information as Information
+    from fedcso.problems.instrumental import Instrumental as Instrumental
+    from fedcso.problems.invariant_images import InvariantImages as InvariantImages
     from fedcso.problems.invariant_logistic import InvariantLogistic as InvariantLogistic
+    from fedcso.problems.kl_dro import KLDRO as KLDRO
     from fedcso.problems.maml import MAML as MAML
+    from fedcso.problems.ndcg import RankedLists as RankedLists
     from fedcso.problems.nested_quadratic import NestedQuadratic as NestedQuadratic
+    from fedcso.problems.partial_auc import OneWayCVaR as OneWayCVaR
+    from fedcso.problems.partial_auc import OneWayKL as OneWayKL
+    from fedcso.problems.partial_auc import TwoWayKL as TwoWayKL
     from fedcso.problems.personalised import Personalised as Personalised
+    from fedcso.problems.policy_evaluation import PolicyEvaluation as PolicyEvaluation
     from fedcso.problems.robust import Robust as Robust
+    from fedcso.problems.sinkhorn_dro import SinkhornClassification as SinkhornClassification
+    from fedcso.problems.sinkhorn_dro import SinkhornRegression as SinkhornRegression
 
 
 def __getattr__(name: str) -> Any:

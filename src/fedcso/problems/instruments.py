@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from fedcso.core.errors import require_choice, require_count, require_positive
+from fedcso.core.errors import is_number, require, require_choice, require_count
 from fedcso.problems.conditional_squares import REAL, Moments, Observations, Source, moments_between
 
 RESPONSES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -22,6 +22,11 @@ RESPONSES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "polynomial": lambda x: -1.5 * x + 0.9 * x.square(),
 }
 """h₀ of the scalar designs; they are smooth but for x = 0."""
+
+
+def require_finite(field: str, value: float) -> None:
+    """Raise `InvalidValue` unless a value is a finite number."""
+    require(field, value, lambda v: is_number(v) and math.isfinite(v), "a finite number")
 
 
 def legendre(number: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -51,7 +56,9 @@ class Scalar(Source):
     def __post_init__(self) -> None:
         require_choice("design", self.response, RESPONSES)
         require_count("frequencies", self.frequencies, least=0)
-        require_positive("strength", abs(self.strength))
+        require_finite("strength", self.strength)
+        require("strength", self.strength, bool, "not 0: the instrument must have an effect on the treatment")
+        require_finite("confounding", self.confounding)
         object.__setattr__(self, "moments", self._integrate())
 
     def features(self, x: torch.Tensor) -> torch.Tensor:
@@ -77,11 +84,22 @@ class Scalar(Source):
         x = torch.linspace(-3, 3, 201, dtype=REAL)
         return self.features(x), RESPONSES[self.response](x)
 
+    def _instrument_nodes(self, scale: float) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return nodes and weights for z, with short panels around 0, where conditional means bend on this scale."""
+        low, high = self.centre - 3, self.centre + 3
+        bends = scale * 2.0 ** torch.arange(-1, 8, dtype=REAL)
+        regular = torch.linspace(low, high, 7, dtype=REAL)
+        borders = torch.cat([regular, -bends, bends, torch.zeros(1, dtype=REAL)]).clamp(low, high).unique()
+        left, right = borders[:-1, None], borders[1:, None]
+        node, weight = legendre(16)
+        return ((left + right) / 2 + (right - left) / 2 * node).flatten(), ((right - left) / 6 * weight).flatten()
+
     def _integrate(self) -> Moments:
         """Integrate over z and x | z ~ N(πz, ρ² + 0.01), in two panels that meet at the kink x = 0 of h₀."""
-        node, weight = legendre(64)
-        z, variance = self.centre + 3 * node, self.confounding**2 + 0.01
-        mean, width = self.strength * z, math.sqrt(variance)
+        variance = self.confounding**2 + 0.01
+        width = math.sqrt(variance)
+        z, weight = self._instrument_nodes(width / abs(self.strength))
+        mean = self.strength * z
         lowest, highest = mean - 10 * width, mean + 10 * width
         middle = torch.zeros_like(mean).clamp(min=lowest, max=highest)
         inner, share = legendre(150)

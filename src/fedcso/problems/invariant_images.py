@@ -103,16 +103,13 @@ class InvariantImages(Problem):
 
     def exact(self, x: Tree, clients: Sequence[Examples], weights: Sequence[float]) -> tuple[torch.Tensor, Tree]:
         """Return F and ∇F, by all transformations of all pictures of all clients."""
+        total = sum(weights)
         with torch.enable_grad():
             point = map_leaves(lambda leaf: leaf.detach().requires_grad_(), x)
-            value = sum(
-                weight
-                / sum(weights)
-                * self.outer(self.inner(point, data, self.transformed(data.inputs[:])), data).mean()
-                for data, weight in zip(clients, weights, strict=True)
-            )
-            gradient = torch.autograd.grad(value, leaves(point))  # type: ignore[arg-type]
-        return torch.as_tensor(value).detach(), unflatten_like(x, gradient)
+            parts = [w / total * self._mean_loss(point, data) for w, data in zip(weights, clients, strict=True)]
+            value = torch.stack(parts).sum()
+            gradient = torch.autograd.grad(value, leaves(point))
+        return value.detach(), unflatten_like(x, gradient)
 
     def trains(self, data: Examples) -> bool:
         """Return whether the client has any pictures."""
@@ -121,6 +118,9 @@ class InvariantImages(Problem):
     def size(self, data: Examples) -> int:
         """Return the number of pictures."""
         return len(data.labels)
+
+    def _mean_loss(self, x: Tree, data: Examples) -> torch.Tensor:
+        return self.outer(self.inner(x, data, self.transformed(data.inputs[:])), data).mean()
 
     def _padded(self, inputs: torch.Tensor) -> torch.Tensor:
         """Return flat pictures with a black pixel at the end."""

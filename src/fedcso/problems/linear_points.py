@@ -25,9 +25,25 @@ class Loss(NamedTuple):
     slope: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
-SQUARED = Loss(lambda u, y: 0.5 * (y - u).square(), lambda u, y: u - y)
+def _squared(u: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return 0.5 * (y - u).square()
+
+
+def _squared_slope(u: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return u - y
+
+
+def _logistic(u: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return F.softplus(-y * u)
+
+
+def _logistic_slope(u: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return -y * torch.sigmoid(-y * u)
+
+
+SQUARED = Loss(_squared, _squared_slope)
 """½ (y − u)²."""
-LOGISTIC = Loss(lambda u, y: F.softplus(-y * u), lambda u, y: -y * torch.sigmoid(-y * u))
+LOGISTIC = Loss(_logistic, _logistic_slope)
 """log(1 + exp(−y u)), for labels −1 and 1."""
 
 

@@ -164,12 +164,14 @@ def ndcg(clients: int = 16, items: int = 20, margin: float = 1.0, alpha: float =
     examples = load("digits")
     train, validation, test = train_validation_test(len(examples.labels), data_seed)
     shares = [train[own] for own in partition(examples.labels[train], clients, alpha, data_seed)]
-    parts = [
+    held_validation, held_test, *lists = (
         _make_lists(Examples(examples.inputs[own], examples.labels[own]), items, stream(data_seed, DATA, number))
-        for number, own in enumerate([*shares, validation, test])
-    ]
+        for number, own in enumerate([validation, test, *shares])
+    )
     problem = RankedLists(examples.inputs.shape[1], items, margin)
-    return Task(problem, parts[:-2], test=parts[-1], validation=parts[-2], judge=Judge(measure_ndcg, [NDCG]))
+    plain = measure_ndcg(torch.ones(problem.dimension, dtype=torch.float64), held_test)[NDCG.name]
+    note = f"NDCG at 10 of the plain distance between pictures, with equal weights of all pixels: {plain:.3f}"
+    return Task(problem, lists, held_test, held_validation, Judge(measure_ndcg, [NDCG]), notes=[note])
 
 
 def _make_lists(examples: Examples, items: int, rng: torch.Generator) -> Lists:

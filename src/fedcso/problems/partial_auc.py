@@ -13,13 +13,14 @@ false positive rate of at most ρ. Which negatives these are is the same for all
 negatives' scores, a part of x, does for all. It is linear in the mean over η, so it has no bias; the others have
 −λ Var(g) / 2m(E g)² and the like: a small m looks at too few of the highest negatives.
 
-F and ∇F are exact by enumeration of all pairs. exp can't overflow (`fedcso.problems.log_mean_exp`).
+F and ∇F are exact by enumeration of all pairs, unless these are too many. exp can't overflow
+(`fedcso.problems.log_mean_exp`).
 
 Reference: Zhu, Li, Wang, Wu, Yang, When AUC meets DRO: Optimizing Partial AUC for Deep Learning with Non-Convex
 Convergence Guarantee, ICML 2022. There CVaR has a threshold for each positive; the common one is not from that paper.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +50,7 @@ class OneWayKL(Problem):
     temperature: float = 1.0
     """λ."""
     enumerates: bool = True
-    """False if a pass through all examples takes too long to know F at every evaluation."""
+    """False if there are too many pairs to know F at every evaluation."""
 
     def __post_init__(self) -> None:
         require_positive("margin", self.margin)
@@ -183,6 +184,17 @@ class OneWayCVaR(OneWayKL):
         return y
 
 
+MOST_PAIRS = 1_000_000
+"""The largest number of pairs that are enumerated at every evaluation."""
+
+
+def _few_pairs(clients: Sequence[Examples]) -> bool:
+    """Return whether all pairs can be enumerated quickly: pictures take too long, and large tables too much memory."""
+    positives = [int(data.labels.sum()) for data in clients]
+    pairs = sum(own * (len(data.labels) - own) for own, data in zip(positives, clients, strict=True))
+    return len(clients[0].inputs.shape) == 2 and pairs <= MOST_PAIRS
+
+
 @with_methods(learning_rate="cosine(0.3)", momentum=0.3)
 @with_plan(rounds=60, local_steps=10, outer_batch=8, inner_batch=32, evaluate_every=5, clip=1.0)
 def partial_auc(
@@ -207,7 +219,7 @@ def partial_auc(
         train_on: sites (federated), pooled (all data in one place), or the name of one site
         where: the data, see load_sites
     """
-    makers = {
+    makers: dict[str, Callable[..., OneWayKL]] = {
         "one_way_kl": OneWayKL,
         "two_way_kl": lambda *common: TwoWayKL(*common, positive_temperature),
         "one_way_cvar": lambda *common: OneWayCVaR(*common, max_fpr),
@@ -215,7 +227,6 @@ def partial_auc(
     require_choice("objective", objective, makers)
     require_fraction("max_fpr", max_fpr)
     sites = load_sites(**where)
-    rows = len(sites.train[0].inputs.shape) == 2  # a pass through all pictures takes too long
-    problem = makers[objective](build_scores(net, sites), margin, temperature, rows)
+    problem = makers[objective](build_scores(net, sites), margin, temperature, _few_pairs(sites.train))
     judge = partial_auc_judge(problem.scores, problem.network_weights, max_fpr)
     return make_site_task(problem, judge, sites, train_on)

@@ -19,7 +19,6 @@ The Markov chains are those of Archibald, McKinnon and Thomas, On the generation
 (“Garnet”): every state has a few possible successors, with Dirichlet(1) probabilities and rewards ~ U(0, 1).
 """
 
-import json
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -153,9 +152,9 @@ def policy_evaluation(
         require_count(name, number)
     require_count("features", features, least=0)
     require_nonnegative("alpha", alpha)
-    if max(successors, features) > states:
-        field_name, number = max((successors, "successors"), (features, "features"))[::-1]
-        raise InvalidValue(field_name, number, f"at most {states}, the number of states")
+    for name, number in (("successors", successors), ("features", features)):
+        if number > states:
+            raise InvalidValue(name, number, f"at most {states}, the number of states")
     chains = _garnet(clients, states, features, successors, discount, alpha, data_seed)
     visits = torch.stack([chain.visits for chain in chains]).mean(0)
     return _task(chains, Values(chains[0].features, chains[0].true_values(), visits))
@@ -200,6 +199,7 @@ def _one_per_state(states: int) -> torch.Tensor:
 def _table_task(data: str, state: str, reward: str, next_state: str, site: str, discount: float) -> Task:
     """Return the task of a table of steps, with one feature per state; states without steps are terminal: V = 0."""
     from fedcso.datasets.tables.by_role import read_by_role  # imported late: pandas takes long to load
+    from fedcso.datasets.tables.files import listed
 
     read = read_by_role(data, {"reward": reward}, {"state": state, "next_state": next_state}, site)
     every = np.concatenate([part["state"] for part in read.columns])
@@ -218,10 +218,11 @@ def _table_task(data: str, state: str, reward: str, next_state: str, site: str, 
         )
     notes = list(read.notes)
     if terminal:
-        notes.append(
-            f"states from which there is no step are terminal, with value 0: {', '.join(sorted(terminal)[:5])}"
-        )
+        notes.append(f"states from which there is no step are terminal, with value 0: {listed(sorted(terminal))}")
     best = PolicyEvaluation(known.shape[1]).minimiser(sources)
     true = Values(known, known @ best, torch.from_numpy(visits / visits.sum()))
-    files = {"states.json": json.dumps(names.tolist())}
-    return _task(sources, true, names=read.sites, notes=notes, files=files, weights="size")
+    notes.append(
+        f"a model has {len(names) + 1} numbers: a constant, and one for each state in alphabetical order "
+        f"({listed(names)}); the value of a state is the sum of its number and the constant"
+    )
+    return _task(sources, true, names=read.sites, notes=notes, weights="size")
