@@ -7,6 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from fedcso.core.algorithm import Algorithm
 from fedcso.core.intervals import mean_and_interval
 from fedcso.experiments.few_shot_settings import OURS, THEIRS, FewShotSettings
 from fedcso.experiments.reproduction import FixedSections, Statement
@@ -61,17 +62,13 @@ def panels(rows: Sequence[dict[str, Any]]) -> Figure:
 
 
 def table(
-    rows: Sequence[dict[str, Any]], by_client: Sequence[dict[str, Any]], final: Final, chosen: Mapping[str, Any]
+    rows: Sequence[dict[str, Any]], by_client: Sequence[dict[str, Any]], final: Final, chosen: Mapping[str, Algorithm]
 ) -> list[dict[str, Any]]:
     """Return a row for every method: its settings, its last model on all test tasks, and its costs."""
     costs = {line["algorithm"]: line for line in tables.summary(Record(rows))}
     lines = []
     for method, runs in final.items():
         line, algorithm = costs[method], chosen[method]
-        options = {
-            name.replace("_", " "): _format(getattr(algorithm, name, None))
-            for name in ("learning_rate", "momentum", "tracking")
-        }
         at_home = [row[ACCURACY.name] for row in by_client if row["algorithm"] == method]
         measured = {
             "unseen accuracy": Estimate(*mean_and_interval(_values(runs, ACCURACY.name))),
@@ -82,7 +79,7 @@ def table(
         }
         lines.append(
             {"algorithm": method, "seeds": len(runs)}
-            | options
+            | options(algorithm)
             | measured
             | {name: line[name] for name in ("rounds", "samples ξ", "gradients", "bytes sent", "seconds")}
         )
@@ -94,8 +91,10 @@ def _values(runs: Sequence[Mapping[str, float]], name: str) -> list[float]:
     return [run.get(name, math.nan) for run in runs]
 
 
-def _format(value: Any) -> str:
-    return "–" if value is None else f"{value:.3g}"
+def options(algorithm: Algorithm) -> dict[str, str]:
+    """Return the settings of a method as columns of a table."""
+    values = {name: getattr(algorithm, name, None) for name in ("learning_rate", "momentum", "tracking")}
+    return {name.replace("_", " "): "–" if value is None else f"{value:.3g}" for name, value in values.items()}
 
 
 def check(final: Final, longer: Mapping[str, str]) -> list[Statement]:

@@ -143,7 +143,9 @@ def describe(config: Figure1Settings) -> FixedSections:
         "over η outside f. The paper states neither x*, x₀ nor the number of rounds: here x* is a random direction, "
         f"x₀ ~ N(0, I) depends on the seed, and there are {config.rounds} rounds. Tuning by accuracy prefers β near "
         "1 at m = 1, where FCSG-M is nearly FCSG; the third statement is therefore checked with the same learning rate "
-        "for both and every β of the grid.",
+        "for both and every β of the grid. In theory momentum does not lower the stationary variance, but the change "
+        "from round to round, if u remembers longer than a round (β of the order 1/q or less); the rounds that a run "
+        "needs are measured beside it.",
         data=f"Synthetic, with new samples in every step; {config.test_points:,} test points and as many other points "
         "for validation. x* and these points are the same for all runs.",
         hyper_parameters=f"Learning rate from {config.rates} and momentum from {config.momenta} (the paper's values), "

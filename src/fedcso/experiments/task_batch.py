@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from fedcso.core.intervals import mean_and_interval
 from fedcso.experiments import few_shot, trials
+from fedcso.experiments import few_shot_report as report
 from fedcso.experiments.experiment import Experiment, Runner, Settings
 from fedcso.experiments.few_shot_settings import METHODS, PER_STEP, PER_TASK, FewShotSettings
 from fedcso.experiments.few_shot_settings import settings as few_shot_settings
@@ -79,7 +80,7 @@ def execute(folder: RunFolder, config: TaskBatchSettings) -> None:
     caption = f"Accuracy on unseen characters after {config.tasks:,} tasks, against the tasks per client and step."
     table = [
         {"algorithm": method, "b": b, "steps": unit.plan.total_steps, "seeds": len(config.seeds)}
-        | {name.replace("_", " "): f"{value:.3g}" for name, value in settled[method].items()}
+        | report.options(unit.algorithms[0])
         | {"unseen accuracy": Estimate(*mean_and_interval(accuracy[method, b]))}
         for (method, b), unit in units.items()
     ]
