@@ -42,6 +42,16 @@ def test_they_equal_stacked_ones_setting_by_setting():
 
 
 @needs_compiler
+def test_steps_beside_the_first_and_the_output_step_are_not_compiled_and_are_the_same():
+    """The first batch has the size of all others, so the first step is drawn together with others."""
+    plan = Plan(rounds=3, local_steps=5, inner_batch=2)
+    expected, found = (run(FCSGM(0.1, 0.5), Task(PROBLEM, CLIENTS), plan, engine=e) for e in ("reference", "compiled"))
+    assert torch.allclose(found.last, expected.last, rtol=1e-12, atol=1e-12)
+    assert torch.allclose(found.output, expected.output, rtol=1e-12, atol=1e-12)
+    assert found.costs == expected.costs
+
+
+@needs_compiler
 @pytest.mark.parametrize("codec", [BFloat16(), Occasional(2), Inferred()], ids=lambda one: type(one).__name__)
 def test_messages_are_written_by_the_codec(codec):
     expected = run(FCSGM(0.1, 0.5), Task(PROBLEM, CLIENTS), PLAN, codec=codec, engine="stacked")

@@ -19,11 +19,11 @@ import torch
 from fedcso.core.algorithm import Algorithm, State, settings
 from fedcso.core.errors import FedcsoError
 from fedcso.core.problem import Batch, split_steps
-from fedcso.core.tree import Tree, index
+from fedcso.core.tree import Tree, index, leaves
 from fedcso.engines import stacked
 from fedcso.engines.engine import Engine
 from fedcso.engines.job import Job
-from fedcso.engines.stacked import Recorder, Stacked
+from fedcso.engines.stacked import Advance, Recorder, Stacked
 
 AT_ONCE = 32
 """Steps per compiled call: more take longer to compile, fewer mean more calls."""
@@ -53,19 +53,20 @@ class Compiled(Stacked):
         torch.compiler.reset()  # earlier runs' code is useless here and counts towards torch's limit
         self.several: Callable[..., Any] = torch.compile(self.run_steps, fullgraph=True, dynamic=False)
 
-    def parts(self, steps: range, batch: Batch) -> list[tuple[range, Batch]]:
-        """Split the steps into parts of nearly equal size."""
+    def parts(self, steps: range, batch: Batch) -> list[tuple[range, Advance]]:
+        """Split the steps into parts of nearly equal size, each of which is one compiled call."""
         if any(t in steps for t in (0, *self.output_steps)):
             return super().parts(steps, batch)
         size = ceil(len(steps) / ceil(len(steps) / AT_ONCE))
         starts = range(0, len(steps), size)
-        return [(steps[first : first + size], index(batch, slice(first, first + size))) for first in starts]
+        return [
+            (steps[first : first + size], partial(self.take_steps, index(batch, slice(first, first + size))))
+            for first in starts
+        ]
 
-    def advance(self, state: State, answers: Recorder, batch: Batch, steps: range) -> State:
-        """Run a part as one compiled call, and record its losses."""
-        if any(t in steps for t in (0, *self.output_steps)):
-            return super().advance(state, answers, batch, steps)
-        shared, local, losses, probes, gradients = self.several(state.shared, state.local, batch, len(steps))
+    def take_steps(self, batch: Batch, state: State, answers: Recorder) -> State:
+        """Run several steps as one compiled call."""
+        shared, local, losses, probes, gradients = self.several(state.shared, state.local, batch)
         answers.oracle.count(gradients)
         answers.losses.extend(losses)
         if answers.probes is not answers.losses:
@@ -73,11 +74,11 @@ class Compiled(Stacked):
         return State(shared, local)
 
     def run_steps(
-        self, shared: dict[str, Tree], local: dict[str, Tree], batch: Batch, count: int
+        self, shared: dict[str, Tree], local: dict[str, Tree], batch: Batch
     ) -> tuple[dict[str, Tree], dict[str, Tree], list[torch.Tensor], list[torch.Tensor], int]:
         """Run several steps, none of which is step 0; this function is what is compiled."""
         answers, state = Recorder(self.job, self.shape[0]), State(shared, local)
-        for one in split_steps(batch, count):
+        for one in split_steps(batch, len(leaves(batch.xi)[0])):
             state = self.algorithm.step(state, answers.oracle, one, t=1)
         return state.shared, state.local, answers.losses, answers.probes, answers.oracle.costs.gradients
 

@@ -136,13 +136,14 @@ class Stacked(Rounds):
             )
         return outcomes
 
-    def parts(self, steps: range, batch: Batch) -> list[tuple[range, Batch]]:
-        """Split steps and their samples into parts that are run in one call; here, single steps."""
-        return [(range(t, t + 1), one) for t, one in zip(steps, split_steps(batch, len(steps)), strict=True)]
+    def parts(self, steps: range, batch: Batch) -> list[tuple[range, "Advance"]]:
+        """Split steps into parts, each with the function that runs it; here, single steps."""
+        samples = zip(steps, split_steps(batch, len(steps)), strict=True)
+        return [(range(t, t + 1), partial(self.take_step, one, t)) for t, one in samples]
 
-    def advance(self, state: State, answers: "Recorder", batch: Batch, steps: range) -> State:
-        """Run one part."""
-        return self.algorithm.step(state, answers.oracle, batch, steps[0])
+    def take_step(self, batch: Batch, t: int, state: State, answers: "Recorder") -> State:
+        """Run a single step."""
+        return self.algorithm.step(state, answers.oracle, batch, t)
 
     def local_rounds(self, opened: Opened, clients: list[list[int]]) -> "Found":
         """Run the round of all rows: decode the messages, take q steps, encode the replies."""
@@ -160,8 +161,8 @@ class Stacked(Rounds):
             ]
             samples += torch.tensor([[one.costs.outer_samples, one.costs.inner_samples] for one in drawn]).T
             batch = to_device(stack([one.batch for one in drawn], axis=1), job.device)
-            for part, some in self.parts(steps, batch):
-                state = self.advance(state, answers, some, part)
+            for part, advance in self.parts(steps, batch):
+                state = advance(state, answers)
                 for s, output_step in enumerate(self.output_steps):
                     if output_step == part[-1]:
                         snapshots[s] = index(_by_client(state.shared["x"], cohort), (slice(None), s))
@@ -262,6 +263,10 @@ class Recorder:
         self.losses.append(loss)
         if self.probes is not self.losses:  # a finite sum has finite summands
             self.probes.append(sum((_sum_from(leaf, 2) for leaf in leaves(gradient)), loss))
+
+
+Advance = Callable[[State, Recorder], State]
+"""Runs a part of a round's steps, and records its losses."""
 
 
 def _sum_from(leaf: torch.Tensor, axis: int) -> torch.Tensor:
