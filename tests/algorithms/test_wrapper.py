@@ -23,7 +23,7 @@ from fedcso.algorithms import (
     ServerRate,
 )
 from fedcso.algorithms.wrapper import Wrapper
-from fedcso.core.algorithm import bind_schedules, grid, settings
+from fedcso.core.algorithm import Algorithm, bind_schedules, grid, settings
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.plan import Plan
 from fedcso.core.schedules import Cosine
@@ -148,3 +148,9 @@ def test_what_a_method_inside_refuses_is_refused():
 
 def test_a_remark_of_the_method_inside_is_made():
     assert "FedAvg on NestedQuadratic is FCSG" in FedProx(FedAdam(FedAvg())).remark(CASE.problem)
+
+
+def test_a_wrapper_has_all_traits_of_its_base():
+    traits = [name for name, value in vars(Algorithm).items() if isinstance(value, property)]
+    assert {"durable", "stacks", "tracks", "steady", "pooled", "topology"} <= set(traits)
+    assert all(name in vars(Wrapper) for name in traits)

@@ -103,8 +103,13 @@ class FeDXL2(Algorithm):
 
     def send(self, state: State, steps: range) -> State:
         """Send the lists of scores, and forget the pools."""
-        lists = {name: map_leaves(lambda *parts: torch.cat(parts), *state.shared[name]) for name in self.pooled}
+        lists = {name: _joined(state.shared[name]) for name in self.pooled}
         return State(state.shared | lists, {"u": state.local["u"]})
+
+
+def _joined(parts: Sequence[Tree]) -> Tree:
+    """Return the entries of all steps in a row; () if there were no steps."""
+    return map_leaves(lambda *some: torch.cat(some), *parts) if parts else ()
 
 
 def _objective(problem: Pairwise, slopes: Tree, inner: Tree, outer: Tree, a: Tree, c: Tree) -> torch.Tensor:
