@@ -143,8 +143,8 @@ def invariant_judge(problem: InvariantImages) -> Judge:
     return Judge(evaluate, [ACCURACY, SINGLE_ACCURACY])
 
 
-@with_methods(learning_rate="cosine(1)", momentum=0.3)
-@with_plan(rounds=50, local_steps=10, outer_batch=8, inner_batch=2, evaluate_every=5)
+@with_methods(learning_rate="cosine(0.5)", momentum=0.3)
+@with_plan(rounds=50, local_steps=20, outer_batch=8, inner_batch=2, evaluate_every=5)
 def invariant_images(
     transform: str = "rotations",
     hidden: int = 32,
