@@ -142,7 +142,8 @@ class ConditionalSquares(Problem):
         """Return w_m; if it is not unique, the shortest one."""
         of = mean_moments(clients)
         square, cross = of.square + of.square_within / m, of.cross + of.cross_within / m
-        return torch.linalg.lstsq(square, cross, driver="gelsd").solution
+        solution: torch.Tensor = torch.linalg.lstsq(square, cross, driver="gelsd").solution
+        return solution
 
 
 def mean_moments(clients: Sequence[Source], weights: Sequence[float] | None = None) -> Moments:

@@ -88,8 +88,8 @@ class Contrastive(Problem):
         """Return the mean of g over views of other pictures."""
         b, m = eta.shape[:2]
         codes = self.encode(x, torch.cat([xi.views.flatten(0, 1), eta.flatten(0, 1)]))
-        anchor, positive = codes[: 2 * b].unflatten(0, (b, 2)).unbind(1)
-        gaps = (codes[2 * b :].unflatten(0, (b, m)) * anchor.unsqueeze(1)).sum(-1) - (anchor * positive).sum(
+        anchor, positive = codes[: 2 * b].reshape(b, 2, -1).unbind(1)
+        gaps = (codes[2 * b :].reshape(b, m, -1) * anchor.unsqueeze(1)).sum(-1) - (anchor * positive).sum(
             -1, keepdim=True
         )
         return safe_exp(gaps / self.temperature).mean(1)

@@ -33,11 +33,11 @@ def load_instrument_table(data: str, instrument: str, treatment: str, outcome: s
             )
     sources: list[Source] = []
     for name, part in zip(read.sites, read.columns, strict=True):
-        values, rows = len(np.unique(part["instrument"])), len(part["instrument"])
-        if 2 * values > rows:
+        different, rows = len(np.unique(part["instrument"])), len(part["instrument"])
+        if 2 * different > rows:
             raise FedcsoError(
-                f"column {instrument!r} has {values} different values in {rows} rows of site {name!r}: each value of "
-                "the instrument must be in several rows; round it, or group its values"
+                f"column {instrument!r} has {different} different values in {rows} rows of site {name!r}: each value "
+                "of the instrument must be in several rows; round it, or group its values"
             )
         scaled = torch.from_numpy((part["treatment"] - x.mean()) / x.std())
         features = torch.stack([torch.ones_like(scaled), scaled], 1)

@@ -89,7 +89,8 @@ class Scalar(Source):
         low, high = self.centre - 3, self.centre + 3
         bends = scale * 2.0 ** torch.arange(-1, 8, dtype=REAL)
         regular = torch.linspace(low, high, 7, dtype=REAL)
-        borders = torch.cat([regular, -bends, bends, torch.zeros(1, dtype=REAL)]).clamp(low, high).unique()
+        every = torch.cat([regular, -bends, bends, torch.zeros(1, dtype=REAL)]).clamp(low, high)
+        borders = torch.from_numpy(np.unique(every.numpy()))
         left, right = borders[:-1, None], borders[1:, None]
         node, weight = legendre(16)
         return ((left + right) / 2 + (right - left) / 2 * node).flatten(), ((right - left) / 6 * weight).flatten()

@@ -95,7 +95,8 @@ class InvariantImages(Problem):
 
     def inner(self, x: Tree, xi: Examples, eta: torch.Tensor) -> torch.Tensor:
         """Return the mean logits of each picture."""
-        return self.network.apply(x, eta.flatten(0, 1)).unflatten(0, eta.shape[:2]).mean(1)
+        logits = self.network.apply(x, eta.flatten(0, 1))
+        return logits.reshape(*eta.shape[:2], -1).mean(1)
 
     def outer(self, y: torch.Tensor, xi: Examples) -> torch.Tensor:
         """Return the cross-entropy of each picture."""
@@ -132,7 +133,7 @@ def invariant_judge(problem: InvariantImages) -> Judge:
 
     def evaluate(x: Tree, data: Examples) -> dict[str, Any]:
         pictures = problem.transformed(data.inputs)
-        logits = problem.network.apply(x, pictures.flatten(0, 1)).unflatten(0, pictures.shape[:2])
+        logits = problem.network.apply(x, pictures.flatten(0, 1)).reshape(*pictures.shape[:2], -1)
         single = (logits.argmax(-1) == data.labels.unsqueeze(1)).double().mean()
         return {
             ACCURACY.name: (logits.mean(1).argmax(-1) == data.labels).double().mean(),
@@ -142,8 +143,8 @@ def invariant_judge(problem: InvariantImages) -> Judge:
     return Judge(evaluate, [ACCURACY, SINGLE_ACCURACY])
 
 
-@with_methods(learning_rate="cosine(1)", momentum=0.3)
-@with_plan(rounds=50, local_steps=10, outer_batch=8, inner_batch=2, evaluate_every=5)
+@with_methods(learning_rate="cosine(0.5)", momentum=0.3)
+@with_plan(rounds=50, local_steps=20, outer_batch=8, inner_batch=2, evaluate_every=5)
 def invariant_images(
     transform: str = "rotations",
     hidden: int = 32,

@@ -144,8 +144,8 @@ def _judge(loss: Loss, regression: bool) -> Judge:
     return Judge(measure, [WORST_DECILE, ERROR if regression else ACCURACY], broadcasts=True)
 
 
-@with_methods(learning_rate="cosine(0.3)", momentum=0.3)
-@with_plan(rounds=50, local_steps=10, inner_batch=16)
+@with_methods(learning_rate="cosine(0.1)", momentum=0.3)
+@with_plan(rounds=50, local_steps=10, inner_batch=16, clip=1.0)
 def kl_dro(
     data: str = "diabetes", temperature: float = 1.0, clients: int = 16, alpha: float = 0.0, data_seed: int = 0
 ) -> Task:

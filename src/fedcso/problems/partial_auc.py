@@ -22,6 +22,7 @@ Convergence Guarantee, ICML 2022. There CVaR has a threshold for each positive; 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -221,8 +222,8 @@ def partial_auc(
     """
     makers: dict[str, Callable[..., OneWayKL]] = {
         "one_way_kl": OneWayKL,
-        "two_way_kl": lambda *common: TwoWayKL(*common, positive_temperature),
-        "one_way_cvar": lambda *common: OneWayCVaR(*common, max_fpr),
+        "two_way_kl": partial(TwoWayKL, positive_temperature=positive_temperature),
+        "one_way_cvar": partial(OneWayCVaR, max_fpr=max_fpr),
     }
     require_choice("objective", objective, makers)
     require_fraction("max_fpr", max_fpr)

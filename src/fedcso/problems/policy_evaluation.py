@@ -87,7 +87,8 @@ class Chain(Source):
     def true_values(self) -> torch.Tensor:
         """Return V = (I − δP)⁻¹ r̄."""
         system = torch.eye(len(self.visits), dtype=REAL) - self.discount * self.transition
-        return torch.linalg.solve(system, (self.transition * self.reward).sum(1))
+        values: torch.Tensor = torch.linalg.solve(system, (self.transition * self.reward).sum(1))
+        return values
 
 
 def _draw(probabilities: torch.Tensor, rng: torch.Generator, m: int) -> torch.Tensor:
