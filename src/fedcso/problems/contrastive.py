@@ -153,8 +153,8 @@ def probe_judge(problem: Contrastive) -> Judge:
     return Judge(evaluate, [PROBE])
 
 
-@with_methods(learning_rate="cosine(0.5)", momentum=0.3)
-@with_plan(rounds=40, local_steps=10, outer_batch=8, inner_batch=16, evaluate_every=5)
+@with_methods(learning_rate="cosine(0.25)", momentum=0.3)
+@with_plan(rounds=40, local_steps=20, outer_batch=8, inner_batch=16, evaluate_every=5)
 def contrastive(
     clients: int = 8,
     temperature: float = 0.2,
