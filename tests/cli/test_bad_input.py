@@ -109,7 +109,7 @@ MISTAKES = {
     "algorithm twice": (run_with("--algorithm", "FCSG", "FCSG"), ["algorithm = 'FCSG'", "given once"]),
     "no algorithm in a file": (["run", "--config", "no_methods.yaml"], ["algorithm = []", "at least one method"]),
     "no algorithm": (run_with("--algorithm"), ["--algorithm", "without a value"]),
-    "problem": (["run", "invariant_logistik"], ["problem 'invariant_logistik'", "did you mean invariant_logistic?"]),
+    "problem": (["run", "invariant_logistik"], ["problem 'invariant_logistik'", "did you mean invariant_logistic"]),
     "no problem": (["run"], ["problem is missing", "fedcso run invariant_logistic", "fedcso list"]),
     "no problem but options": (["run", "--rounds", "3"], ["problem is missing"]),
     "no problem to sweep": (["sweep", *GRID], ["problem is missing", "fedcso sweep invariant_logistic"]),

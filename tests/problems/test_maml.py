@@ -16,6 +16,7 @@ from fedcso.core.plan import Plan
 from fedcso.core.problem import Batch, split_steps
 from fedcso.core.streams import stream
 from fedcso.core.task import Task
+from fedcso.core.topology import SERVER
 from fedcso.core.tree import index, leaves, map_leaves, nbytes
 from fedcso.core.workers import pool
 from fedcso.engines import run, simulation, threads
@@ -234,7 +235,8 @@ def test_memory_does_not_grow_with_the_number_of_tasks(steps, first_order):
 FEDERATED = {
     name: one
     for name, one in SETTINGS.items()
-    if not runs_on_one_machine_only(one) and "few_points" in cases_for(one)  # others need a problem of their own
+    # Others need a problem of their own, or average after every step.
+    if not runs_on_one_machine_only(one) and "few_points" in cases_for(one) and one.topology == SERVER
 }
 PLAN = Plan(rounds=2, local_steps=2, outer_batch=2, inner_batch=2, evaluate_every=2)
 

@@ -371,7 +371,7 @@ def test_without_flower_the_rest_works_and_the_message_says_how_to_get_it():
     assert json.loads(outcome.stdout.splitlines()[-1]) == [FINE, BAD_INPUT, FINE]
     assert "pip install 'fedcso[flower]'" in outcome.stderr
     assert importlib.util.find_spec("flwr")
-    assert cli.COMMANDS.count("flower") == 1
+    assert "flower" in cli.COMMANDS
 
 
 def test_the_supervisor_starts_again_what_ended_and_ends_with_it(tmp_path):
