@@ -61,7 +61,7 @@ def test_every_experiment_has_a_page():
     assert {path.stem for path in PAGES.glob("*.md")} == {*EXPERIMENTS, "index"}
 
 
-@pytest.mark.parametrize("name", EARLIER)
+@pytest.mark.parametrize("name", sorted(EARLIER))
 def test_a_page_about_an_earlier_version_says_which(name):
     assert re.search(r"measured with the settings of commit `[0-9a-f]{7,}`", sections(name)[""])
 
