@@ -28,9 +28,9 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
-# Many tests wait for processes of their own, so three workers keep two cores busy.
+# Many tests wait for processes of their own, so five workers keep two cores busy.
 tests: $(VENV)/.installed-dev
-	$(BIN)/pytest -n 3 --dist worksteal --ignore tests/federation/real
+	$(BIN)/pytest -n 5 --dist worksteal --ignore tests/federation/real
 
 two-federations: $(VENV)/.installed-dev
 	$(BIN)/pytest -p no:cacheprovider tests/federation/real
