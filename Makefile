@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test test-federation two-federations lint types tests docs dist bench format clean
+.PHONY: run test test-federation two-federations lint types warm tests docs dist bench format clean
 
 run: $(VENV)/.installed
 	$(BIN)/fedcso run invariant_logistic
@@ -14,7 +14,7 @@ run: $(VENV)/.installed
 # Federations of real processes often wait, so they run beside the rest; their output comes at the end.
 FEDERATIONS := .pytest_cache/two-federations.txt
 
-test: lint
+test: lint warm
 	@mkdir -p $(dir $(FEDERATIONS))
 	@$(MAKE) --no-print-directory two-federations >$(FEDERATIONS) 2>&1 & federations=$$!; \
 	$(MAKE) --no-print-directory --jobs 2 types tests; others=$$?; \
@@ -28,9 +28,13 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
-# Many tests wait for processes of their own, so five workers keep two cores busy.
+# Compile once what all processes of the tests import; otherwise each of them does it, all at the same time.
+warm: $(VENV)/.installed-dev
+	@$(BIN)/python -c 'import fedcso.cli.commands.flower.run, fedcso.fitting.python, pytest, hypothesis, torch.onnx, flwr.app'
+
+# Three workers and more are slower on two cores, because each of them imports and collects everything.
 tests: $(VENV)/.installed-dev
-	$(BIN)/pytest -n 5 --dist worksteal --ignore tests/federation/real
+	$(BIN)/pytest -n 2 --dist worksteal --ignore tests/federation/real
 
 two-federations: $(VENV)/.installed-dev
 	$(BIN)/pytest -p no:cacheprovider tests/federation/real
