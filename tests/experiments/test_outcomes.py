@@ -85,6 +85,26 @@ def test_an_outcome_with_other_settings_does_not_count(folder, changed, caplog):
     assert "other settings" in caplog.text
 
 
+def change_saved(folder, change):
+    """Change the saved settings of the first unit, as another version would have written them."""
+    path = next((folder.path / FOLDER / "FCSG").iterdir())
+    content = json.loads(path.read_text())
+    change(content["settings"])
+    path.write_text(json.dumps(content))
+
+
+def test_an_outcome_stays_valid_when_a_field_is_added(folder):
+    runner(folder).outcomes(UNITS[:1], measure)
+    change_saved(folder, lambda settings: settings["plan"].pop("patience"))
+    runner(folder).outcomes(UNITS[:1], never)
+
+
+def test_an_outcome_with_another_default_does_not_count(folder):
+    runner(folder).outcomes(UNITS[:1], measure)
+    change_saved(folder, lambda settings: settings["plan"].update(clip="0.5"))
+    assert runner(folder).outcomes(UNITS[:1], lambda part, trace: {"again": 1.0})["FCSG"][0][0].measured
+
+
 def test_runs_of_several_seeds_are_saved_one_by_one(folder):
     runner(folder).outcomes(UNITS[1:], measure)
     assert [path.name for path in sorted((folder.path / FOLDER / "FCSG-M").iterdir())] == [

@@ -9,7 +9,7 @@ not run again (`fedcso reproduce table2 --from FOLDER`). An outcome counts only 
 import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ class Outcomes:
         if not path.is_file():
             return None
         saved = read_outcome(path)
-        if saved["settings"] != _settings(part):
+        if not _has_settings(part, saved["settings"]):
             log.warning("%s was made with other settings, so %s is run again", path, part.title)
             return None
         return [_as_trace(one) for one in saved["traces"]]
@@ -89,25 +89,43 @@ def read_outcome(path: Path) -> dict[str, Any]:
 
 def _settings(part: Part) -> dict[str, Any]:
     """Return all that determines a part's result, as text; of its data only what the unit's name and labels tell."""
-    unit = part.unit
     return {
-        "unit": unit.name,
-        "labels": {name: str(value) for name, value in unit.labels.items()},
-        "seeds": list(part.seeds),
-        "codec": repr(unit.codec),
-        "plan": _fields(unit.plan),
+        **_identity(part),
+        "plan": _fields(part.unit.plan),
         "methods": [{"method": type(one).__name__, **_fields(one)} for one in part.algorithms],
     }
 
 
-def _fields(values: Any) -> dict[str, str]:
-    """Return the fields of a dataclass as text, except those that have their default.
+def _identity(part: Part) -> dict[str, Any]:
+    unit = part.unit
+    labels = {name: str(value) for name, value in unit.labels.items()}
+    return {"unit": unit.name, "labels": labels, "seeds": list(part.seeds), "codec": repr(unit.codec)}
 
-    So an outcome stays valid when a later version adds a field whose default is what was done before.
+
+def _fields(values: Any) -> dict[str, str]:
+    return {one.name: repr(getattr(values, one.name)) for one in fields(values)}
+
+
+def _has_settings(part: Part, saved: dict[str, Any]) -> bool:
+    """Return whether a part has the settings of an outcome.
+
+    An outcome stays valid when a later version adds a field whose default is what was done before.
     """
-    return {
-        one.name: repr(getattr(values, one.name)) for one in fields(values) if getattr(values, one.name) != one.default
-    }
+    unit = part.unit
+    return (
+        {name: saved.get(name) for name in _identity(part)} == _identity(part)
+        and _agree(saved["plan"], unit.plan)
+        and [one["method"] for one in saved["methods"]] == [type(one).__name__ for one in part.algorithms]
+        and all(_agree(one, method) for one, method in zip(saved["methods"], part.algorithms, strict=True))
+    )
+
+
+def _agree(saved: dict[str, str], values: Any) -> bool:
+    return all(saved.get(one.name, repr(_default(one))) == repr(getattr(values, one.name)) for one in fields(values))
+
+
+def _default(one: Field[Any]) -> Any:
+    return one.default if one.default_factory is MISSING else one.default_factory()
 
 
 def _as_values(trace: Trace) -> dict[str, Any]:
