@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from fedcso.algorithms import FCSG, FCSGM
 from fedcso.core.errors import FedcsoError
 from fedcso.core.plan import Plan
 from fedcso.core.schedules import Cosine
+from fedcso.experiments import EXPERIMENTS
 from fedcso.experiments.experiment import Runner, Settings
 from fedcso.experiments.outcomes import FOLDER, Outcomes, outcomes_of
 from fedcso.runs.folder import RunFolder
@@ -111,6 +113,15 @@ def test_runs_of_several_seeds_are_saved_one_by_one(folder):
         "setting0-seed0.json",
         "setting1-seed0.json",
     ]
+
+
+PUBLISHED = sorted((Path(__file__).parents[2] / "docs/reproduction/outcomes").iterdir())
+
+
+@pytest.mark.parametrize("folder", PUBLISHED, ids=lambda folder: folder.name)
+def test_published_outcomes_belong_to_an_experiment_and_can_be_read(folder):
+    assert folder.name in EXPERIMENTS
+    assert outcomes_of(folder).files()
 
 
 def test_a_folder_without_outcomes_is_refused(tmp_path):
