@@ -53,6 +53,8 @@ class Estimator:
     check: Callable[[int], None] = _accept_any
     is_plain: bool = False
     """True for F̂ of equation (4); only then can a problem's closed form, broadcasting and tracking be used."""
+    bias_order: int = 1
+    """r: for a smooth f the bias ‖E∇F̂ − ∇F‖ falls like m⁻ʳ; 0 if more inner samples do not reduce it."""
 
     def __call__(self, problem: Problem, x: Tree, batch: Batch) -> torch.Tensor:
         """Return the losses."""

@@ -26,4 +26,4 @@ def _check(m: int) -> None:
     require("inner_batch", m, lambda value: value % 2 == 0, "even: the extrapolated estimator splits it into halves")
 
 
-extrapolated = Estimator(_losses, draw_all_samples, _check)
+extrapolated = Estimator(_losses, draw_all_samples, _check, bias_order=2)

@@ -61,4 +61,4 @@ def _check(m: int) -> None:
     )
 
 
-independent_jacobian = Estimator(_losses, draw_all_samples, _check)
+independent_jacobian = Estimator(_losses, draw_all_samples, _check, bias_order=2)

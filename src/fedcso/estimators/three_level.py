@@ -34,4 +34,4 @@ def _check(m: int) -> None:
     )
 
 
-three_level = Estimator(_losses, draw_all_samples, _check)
+three_level = Estimator(_losses, draw_all_samples, _check, bias_order=3)
