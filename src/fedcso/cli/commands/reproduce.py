@@ -10,6 +10,8 @@ examples:
   fedcso reproduce communication        accuracy against bytes, for several ways of sending u
   fedcso reproduce rare --quick         average precision against the share of positives, a minute
   fedcso reproduce table2 --data mnist  a part of Table 2: one of its data sets
+  fedcso reproduce leaderboard --quick  a few methods on three problems, tuned alike; without --quick all of them
+  fedcso reproduce leaderboard --from runs/… --algorithm my.py:Mine     your own method takes part
   fedcso reproduce table2 --from docs/reproduction/outcomes/table2     only what has not been run yet
 """
 
@@ -30,6 +32,13 @@ def main(arguments: list[str]) -> int:
         "--data", nargs="+", default=[], metavar="NAME", help="only these of the experiment's data sets"
     )
     parser.add_argument(
+        "--algorithm",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="leaderboard: further methods, your own as path.py:Name",
+    )
+    parser.add_argument(
         "--from",
         dest="earlier",
         type=Path,
@@ -41,10 +50,12 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     settings = EXPERIMENTS[options.experiment].settings(options.quick)
     settings = settings.limited_to(options.data) if options.data else settings
+    settings = settings.with_methods(options.algorithm) if options.algorithm else settings
     about = {"command": "reproduce", "experiment": options.experiment, "quick": options.quick, "only": options.data}
+    about |= {"added": options.algorithm} if options.algorithm else {}
     known = outcomes_of(options.earlier).files() if options.earlier else {}
     config = about | settings.flat()
-    return resume(RunFolder.create(Path(options.out), options.experiment, config, {}, files=known))
+    return resume(RunFolder.create(Path(options.out), options.experiment, config, {}, settings.sources(), known))
 
 
 def resume(folder: RunFolder) -> int:
