@@ -73,15 +73,16 @@ def require_states_fit(method: str, problem: Problem, clients: Sequence[Any]) ->
         count = problem.outer_count(data) if isinstance(problem, FiniteOuter) else None
         if count is None:
             raise FedcsoError(
-                f"{method} can't be used with {type(problem).__name__}, which never draws the same outer sample twice: "
-                "it keeps a state for each ξ; use FCSG-M, which keeps no such state, or a problem with finitely many outer samples (for maml: tasks)"
+                f"{method} can't keep a state for each ξ: {type(problem).__name__} never draws the same outer sample "
+                "twice; use FCSG-M, which keeps no such state, or a problem with finitely many outer samples (for "
+                "maml: tasks)"
             )
         size = _numbers_in_a_state(problem, data) if count else 0
         if count * size > MOST_NUMBERS:
             raise FedcsoError(
-                f"{method} keeps a state of {size:,} numbers for each outer sample (for maml: task): for the {count:,} "
-                f"of client {number} they would take {4e-9 * count * size:.1f} GB in float32; use at most {MOST_NUMBERS // size:,} "
-                "outer samples, or FCSG-M, which keeps no such state"
+                f"{method} can't keep a state for each ξ: client {number} has {count:,} outer samples (for maml: tasks)"
+                f", and a state of {size:,} numbers for each would take {4e-9 * count * size:.1f} GB in float32; use at "
+                f"most {MOST_NUMBERS // size:,} outer samples, or FCSG-M, which keeps no such state"
             )
 
 

@@ -98,7 +98,7 @@ def _compete(run: Runner, config: LeaderboardSettings, problem: str, contest: Co
         sign = -1 if metric.higher_is_better else 1
         return {spec.text: [sign * last(trace, tuned_by) for (trace,) in run.outcomes([tried])[tried.name]]}
 
-    rates = [contest.rate * factor for factor in config.factors]
+    rates = [float(f"{contest.rate * factor:.6g}") for factor in config.factors]
     tried = trials.search({spec.text: space(spec, pose, rates)}, config.turns, evaluate)[spec.text]
     if not any(math.isfinite(trial.score) for trial in tried):
         raise FedcsoError(f"all {len(tried)} trials of {spec.text} failed: its loss or model was not finite")
@@ -121,12 +121,13 @@ def _compete(run: Runner, config: LeaderboardSettings, problem: str, contest: Co
 def pose_for(problem: str, contest: Contest, spec: MethodSpec) -> Pose:
     """Return the first pose of the problem that a method accepts; raise its first refusal if there is none."""
     (options, plan), *_ = contest.poses()
-    task = _task(problem, **options)
-    budget = len(task.clients) * plan.total_steps * plan.outer_batch
+    clients = len(_task(problem, **options).clients)
+    budget = clients * plan.total_steps * plan.outer_batch
     refusals = []
     for options, plan in contest.poses():
         try:
             task = _task(problem, **options)
+            task = replace(task, stands_for=clients // len(task.clients))  # a single client draws the samples of all
             whole = plan.for_task(task)
             common = {"large_batch": LARGE * whole.outer_batch, "stage_steps": max(1, plan.total_steps // STAGES)}
             own = {name: value for name, value in common.items() if name in spec.hyper_parameters({})}

@@ -207,9 +207,10 @@ def describe(config: LeaderboardSettings) -> FixedSections:
         paper="The paper compares a few methods on each of its problems. It has no comparison of all methods on one "
         "set of problems.",
         implemented=f"{len(config.contests)} problems in small sizes. On each problem all methods draw the same number "
-        "of outer samples ξ, and m inner samples η for each of them; gradients, rounds and bytes differ and are "
-        "reported. Methods with larger batches now and then (PAGE, BSpiderBoost) have fewer rounds; those without "
-        "local steps communicate after every step; those of one machine have all data in one place, where the problem "
+        "of outer samples ξ, and m inner samples η for each of them (for all of a step together, where the problem "
+        "shares them); gradients, rounds and bytes differ and are reported. Methods with larger batches now and then "
+        "(PAGE, BSpiderBoost) have fewer rounds; those without local steps communicate after every step; those of one "
+        "machine have all data in one place, where the problem "
         "can be posed so. A method that refuses a problem is left out with a note. The score is that of the last "
         "iterate: the deciding metric on test data, or, without validation data, F (for invariant_logistic ‖∇F‖), "
         "which is known exactly. Two methods are tied unless the 95 % interval of their differences, seed by seed, is "

@@ -95,13 +95,11 @@ ONE_STEP = {"local_steps": 1}
 POOLED = {"train_on": "pooled", "local_steps": 1}
 """For methods of one machine, where a problem can be asked to pool the sites' data."""
 
+ALONE = {"clients": 1, "local_steps": 1}
+"""For the same methods, where a single client has all the data; it draws the samples of all clients."""
+
 N = 8
 """Clients of most contests."""
-
-
-def _together(b: int) -> dict[str, Any]:
-    """Return the change for methods of one machine, where one client then has all the data: all clients' samples."""
-    return {"clients": 1, "local_steps": 1, "outer_batch": N * b}
 
 
 def _contests() -> dict[str, Contest]:
@@ -127,16 +125,14 @@ def _contests() -> dict[str, Contest]:
         "instrumental": Contest(options=few, **_plan(50, 10, 8, 8), rate=0.1, otherwise=[ONE_STEP]),
         "policy_evaluation": Contest(options=few, **_plan(50, 10, 8, 4), rate=0.5, otherwise=[ONE_STEP]),
         "information": Contest(options=few, **_plan(50, 10, 8, 4), rate=1.0, otherwise=[ONE_STEP]),
-        "sinkhorn_dro": Contest(options=few, **_plan(30, 10, 8, 8), rate=0.01, otherwise=[ONE_STEP, _together(8)]),
-        "kl_dro": Contest(
-            options=few, **_plan(30, 10, 1, 16), clip=1.0, rate=0.003, otherwise=[ONE_STEP, _together(1)]
-        ),
+        "sinkhorn_dro": Contest(options=few, **_plan(30, 10, 8, 8), rate=0.01, otherwise=[ONE_STEP, ALONE]),
+        "kl_dro": Contest(options=few, **_plan(30, 10, 1, 16), clip=1.0, rate=0.003, otherwise=[ONE_STEP, ALONE]),
         "classification": Contest(
-            options={**digits, "alpha": 0.3}, **_plan(25, 8, 8, 1), rate=1.0, otherwise=[ONE_STEP, _together(8)]
+            options={**digits, "alpha": 0.3}, **_plan(25, 8, 8, 1), rate=1.0, otherwise=[ONE_STEP, ALONE]
         ),
-        "invariant_images": Contest(options=few, **_plan(25, 8, 8, 2), rate=0.3, otherwise=[ONE_STEP, _together(8)]),
-        "ndcg": Contest(options=few, **_plan(25, 8, 8, 8), rate=1.0, otherwise=[ONE_STEP, _together(8)]),
-        "contrastive": Contest(options=few, **_plan(20, 8, 8, 8), rate=0.03, otherwise=[ONE_STEP, _together(8)]),
+        "invariant_images": Contest(options=few, **_plan(25, 8, 8, 2), rate=0.3, otherwise=[ONE_STEP, ALONE]),
+        "ndcg": Contest(options=few, **_plan(25, 8, 8, 8), rate=1.0, otherwise=[ONE_STEP, ALONE]),
+        "contrastive": Contest(options=few, **_plan(20, 8, 8, 8), rate=0.03, otherwise=[ONE_STEP, ALONE]),
         "auprc": Contest(options=rare, **_plan(25, 8, 8, 32), clip=1.0, rate=0.5, otherwise=[ONE_STEP, POOLED]),
         "partial_auc": Contest(options=rare, **_plan(25, 8, 8, 32), clip=1.0, rate=0.5, otherwise=[ONE_STEP, POOLED]),
         "auroc": Contest(options=rare, **_plan(25, 8, 40, 1), rate=1.0, otherwise=[ONE_STEP, POOLED]),

@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument(
         "--algorithm",
-        nargs="+",
+        type=list[str],
         default=[],
         metavar="NAME",
         help="leaderboard: further methods, your own as path.py:Name",
@@ -42,8 +42,10 @@ def main(arguments: list[str]) -> int:
         "--from",
         dest="earlier",
         type=Path,
+        nargs="+",
+        default=[],
         metavar="FOLDER",
-        help="take the outcomes of finished runs from an earlier folder of the experiment and run only the rest; those "
+        help="take the outcomes of finished runs from earlier folders of the experiment and run only the rest; those "
         "of the published pages are in docs/reproduction/outcomes",
     )
     parser.add_argument("--out", default="runs", metavar="FOLDER", help="where run folders are created")
@@ -53,7 +55,7 @@ def main(arguments: list[str]) -> int:
     settings = settings.with_methods(options.algorithm) if options.algorithm else settings
     about = {"command": "reproduce", "experiment": options.experiment, "quick": options.quick, "only": options.data}
     about |= {"added": options.algorithm} if options.algorithm else {}
-    known = outcomes_of(options.earlier).files() if options.earlier else {}
+    known = {name: content for folder in options.earlier for name, content in outcomes_of(folder).files().items()}
     config = about | settings.flat()
     return resume(RunFolder.create(Path(options.out), options.experiment, config, {}, settings.sources(), known))
 
