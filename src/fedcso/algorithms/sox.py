@@ -80,9 +80,9 @@ def require_states_fit(method: str, problem: Problem, clients: Sequence[Any]) ->
         size = _numbers_in_a_state(problem, data) if count else 0
         if count * size > MOST_NUMBERS:
             raise FedcsoError(
-                f"{method} can't keep a state for each ξ: client {number} has {count:,} outer samples (for maml: tasks)"
-                f", and a state of {size:,} numbers for each would take {4e-9 * count * size:.1f} GB in float32; use at "
-                f"most {MOST_NUMBERS // size:,} outer samples, or FCSG-M, which keeps no such state"
+                f"{method} can't keep a state for each ξ: client {number} has {count:,} outer samples (for maml: "
+                f"tasks), and a state of {size:,} numbers for each would take {4e-9 * count * size:.1f} GB in float32; "
+                f"use at most {MOST_NUMBERS // size:,} outer samples, or FCSG-M, which keeps no such state"
             )
 
 
