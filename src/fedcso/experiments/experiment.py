@@ -35,7 +35,7 @@ class Settings:
         """Return these settings with further methods; raise if the experiment has no choice of them."""
         raise InvalidValue("algorithm", " ".join(texts), "left out: this experiment has no choice of methods")
 
-    def sources(self) -> list[Source]:
+    def own_files(self) -> list[Source]:
         """Return the user's files that the experiment depends on."""
         return []
 

@@ -83,7 +83,7 @@ class LeaderboardSettings(Settings):
         parse_methods(texts)
         return replace(self, methods=[*self.methods, *texts])
 
-    def sources(self) -> list[user_code.Source]:
+    def own_files(self) -> list[user_code.Source]:
         """Return the user's files that define methods."""
         names = [level.name for text in self.methods for level in MethodSpec.parse(text).levels({})]
         return list(dict.fromkeys(user_code.read_source("algorithm", name) for name in names if is_own(name)))

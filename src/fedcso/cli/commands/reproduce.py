@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
     about |= {"added": options.algorithm} if options.algorithm else {}
     known = {name: content for folder in options.earlier for name, content in outcomes_of(folder).files().items()}
     config = about | settings.flat()
-    return resume(RunFolder.create(Path(options.out), options.experiment, config, {}, settings.sources(), known))
+    return resume(RunFolder.create(Path(options.out), options.experiment, config, {}, settings.own_files(), known))
 
 
 def resume(folder: RunFolder) -> int:
