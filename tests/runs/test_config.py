@@ -179,5 +179,5 @@ def test_methods_that_do_not_fit_the_problem_are_left_out_with_a_note():
 
 def test_if_no_method_fits_the_first_refusal_is_raised():
     config = from_options("nested_quadratic", "--algorithm", "SOX", "BSGD", "--clients", "3")
-    with pytest.raises(FedcsoError, match="^SOX can't keep a state"):
+    with pytest.raises(FedcsoError, match=r"^SOX can't keep a state"):
         config.units(config.task())

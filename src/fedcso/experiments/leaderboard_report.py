@@ -99,6 +99,7 @@ def write(
         "Relative ranks: 0 is ahead of all other methods of the problem, 1 behind all; empty where one is left out."
     )
     conclude(folder, fixed, [Picture("leaderboard", draw(ranked), caption)], whole, check(ranked), seconds)
+    print(f"tables   {folder.path / PAGE}")
 
 
 def overall(ranked: Sequence[Ranked]) -> list[dict[str, Any]]:
