@@ -166,3 +166,18 @@ def test_the_files_it_depends_on_are_known(mine, tmp_path):
     assert source.path == tmp_path / "mine.py"
     assert source.content.decode() == OWN
     assert RunConfig("nested_quadratic").sources() == []
+
+
+def test_methods_that_do_not_fit_the_problem_are_left_out_with_a_note():
+    config = from_options("nested_quadratic", "--algorithm", "FCSG", "SOX", "BSGD", "--clients", "3")
+    task = config.task()
+    assert [unit.name for unit in config.units(task)] == ["FCSG"]
+    notes = [note for note in task.notes if "left out" in note]
+    assert [note.partition(":")[0] for note in notes] == ["SOX is left out", "BSGD is left out"]
+    assert "never draws the same outer sample twice" in notes[0]
+
+
+def test_if_no_method_fits_the_first_refusal_is_raised():
+    config = from_options("nested_quadratic", "--algorithm", "SOX", "BSGD", "--clients", "3")
+    with pytest.raises(FedcsoError, match=r"^SOX can't keep a state"):
+        config.units(config.task())

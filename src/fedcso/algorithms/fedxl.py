@@ -68,7 +68,7 @@ class FeDXL2(Algorithm):
                 f"FeDXL2 can't be used with {type(problem).__name__}: it needs a problem that compares scores of "
                 "examples, such as auprc"
             )
-        require_states_fit(problem, clients)
+        require_states_fit("FeDXL2", problem, clients)
 
     def remark(self, problem: Problem) -> str:
         """Return what leaves a client."""

@@ -52,7 +52,7 @@ class MOAP(Algorithm):
 
     def check(self, plan: Plan, problem: Problem, clients: Sequence[Any]) -> None:
         """Raise `FedcsoError` unless there are finitely many ξ and their states fit into memory."""
-        require_states_fit(problem, clients)
+        require_states_fit("MOAP", problem, clients)
 
     def init(self, x: Tree) -> Server:
         """Return x and u; the first step sets u."""

@@ -53,7 +53,7 @@ class SCENT(Algorithm):
 
     def check(self, plan: Plan, problem: Problem, clients: Sequence[Any]) -> None:
         """Raise `FedcsoError` unless f(y) = λ log y, there are finitely many ξ, and their states fit into memory."""
-        require_states_fit(problem, clients)
+        require_states_fit("SCENT", problem, clients)
         for data in clients:
             if problem.trains(data) and not _is_logarithm(problem, data):
                 raise FedcsoError(

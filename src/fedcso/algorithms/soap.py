@@ -42,7 +42,7 @@ class SOAP(Algorithm):
 
     def check(self, plan: Plan, problem: Problem, clients: Sequence[Any]) -> None:
         """Raise `FedcsoError` unless there are finitely many ξ and their states fit into memory."""
-        require_states_fit(problem, clients)
+        require_states_fit("SOAP", problem, clients)
 
     def step(self, state: State, oracle: Oracle, batch: Batch, t: int) -> State:
         """Update the tracked values of the batch's ξ, then descend."""

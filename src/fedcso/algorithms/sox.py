@@ -51,7 +51,7 @@ class SOX(Algorithm):
 
     def check(self, plan: Plan, problem: Problem, clients: Sequence[Any]) -> None:
         """Raise `FedcsoError` unless there are finitely many ξ and their states fit into memory."""
-        require_states_fit(problem, clients)
+        require_states_fit(type(self).__name__, problem, clients)
 
     def init(self, x: Tree) -> Server:
         """Return x and u; the first step sets u."""
@@ -65,7 +65,7 @@ class SOX(Algorithm):
         return State({"x": oracle.move(x, u, at(self.learning_rate, t)), "u": u}, local)
 
 
-def require_states_fit(problem: Problem, clients: Sequence[Any]) -> None:
+def require_states_fit(method: str, problem: Problem, clients: Sequence[Any]) -> None:
     """Raise `FedcsoError` unless each client has finitely many ξ and the states of all of them fit into memory."""
     for number, data in enumerate(clients):
         if not problem.trains(data):
@@ -73,15 +73,16 @@ def require_states_fit(problem: Problem, clients: Sequence[Any]) -> None:
         count = problem.outer_count(data) if isinstance(problem, FiniteOuter) else None
         if count is None:
             raise FedcsoError(
-                f"a state for each ξ can't be kept: {type(problem).__name__} never draws the same outer sample twice; "
-                "use FCSG-M, which keeps no such state, or a problem with finitely many outer samples (for maml: tasks)"
+                f"{method} can't keep a state for each ξ: {type(problem).__name__} never draws the same outer sample "
+                "twice; use FCSG-M, which keeps no such state, or a problem with finitely many outer samples (for "
+                "maml: tasks)"
             )
         size = _numbers_in_a_state(problem, data) if count else 0
         if count * size > MOST_NUMBERS:
             raise FedcsoError(
-                f"client {number} has {count:,} outer samples (for maml: tasks), and a state of {size:,} numbers "
-                f"for each would take {4e-9 * count * size:.1f} GB in float32; use at most {MOST_NUMBERS // size:,} "
-                "outer samples, or FCSG-M, which keeps no such state"
+                f"{method} can't keep a state for each ξ: client {number} has {count:,} outer samples (for maml: "
+                f"tasks), and a state of {size:,} numbers for each would take {4e-9 * count * size:.1f} GB in float32; "
+                f"use at most {MOST_NUMBERS // size:,} outer samples, or FCSG-M, which keeps no such state"
             )
 
 

@@ -20,6 +20,7 @@ EXPERIMENTS: Registry[Experiment[Any]] = Registry(
         "communication": "communication:COMMUNICATION",
         "tracking": "tracking:TRACKING",
         "task-batch": "task_batch:TASK_BATCH",
+        "leaderboard": "leaderboard:LEADERBOARD",
     },
 )
 """The experiments by name. To add one, add a file and a row here."""

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from fedcso.core.errors import InvalidValue, UnknownName
 from fedcso.core.trace import Trace
+from fedcso.core.user_code import Source
 from fedcso.experiments import outcomes
 from fedcso.experiments.outcomes import Measure, Outcomes
 from fedcso.runs.callbacks import Rhythm
@@ -29,6 +30,14 @@ class Settings:
     def limited_to(self: "S", data: Sequence[str]) -> "S":
         """Return these settings for some of the data sets only; raise if the experiment has no choice of them."""
         raise InvalidValue("data", " ".join(data), "left out: this experiment has no choice of data sets")
+
+    def with_methods(self: "S", texts: Sequence[str]) -> "S":
+        """Return these settings with further methods; raise if the experiment has no choice of them."""
+        raise InvalidValue("algorithm", " ".join(texts), "left out: this experiment has no choice of methods")
+
+    def own_files(self) -> list[Source]:
+        """Return the user's files that the experiment depends on."""
+        return []
 
     def updated(self: "S", values: Mapping[str, Any]) -> "S":
         """Return these settings, updated with the values of a file; other names in the file are ignored."""

@@ -67,7 +67,8 @@ def conclude(
     machine, versions = environment["machine"], environment["versions"]
     quickly = " --quick" if config["quick"] else ""
     only = "".join(f" {name}" for name in ["--data", *config["only"]]) if config.get("only") else ""
-    command = f"fedcso reproduce {config['experiment']}{quickly}{only}"
+    added = "".join(f" {name}" for name in ["--algorithm", *config["added"]]) if config.get("added") else ""
+    command = f"fedcso reproduce {config['experiment']}{quickly}{only}{added}"
     sections = {
         "Paper": fixed.paper,
         "Implemented": fixed.implemented,

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from fedcso.reports.tables import cell
 
-_PAGES = Environment(loader=PackageLoader("fedcso.reports"), autoescape=True, undefined=StrictUndefined)
+PAGES = Environment(loader=PackageLoader("fedcso.reports"), autoescape=True, undefined=StrictUndefined)
 
 
 def page(
@@ -31,11 +31,11 @@ def page(
     `charts` are drawn by the page itself, which then shows the figures only where scripts are not allowed. `models`
     say which models were exported.
     """
-    return _PAGES.get_template("report.html").render(
+    return PAGES.get_template("report.html").render(
         title=title,
         figures=[(caption, base64.b64encode(png).decode()) for caption, png in figures],
-        table=_cells(table),
-        more={heading: _cells(rows) for heading, rows in more.items() if rows},
+        table=cells(table),
+        more={heading: cells(rows) for heading, rows in more.items() if rows},
         notes=notes,
         charts=charts,
         models=models,
@@ -50,7 +50,7 @@ def _in_script(data: Any) -> Markup:
     return Markup(json.dumps(data, allow_nan=False).replace("<", "\\u003c"))
 
 
-def _cells(table: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+def cells(table: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """Return the column names and the cells of a table."""
     columns = list(dict.fromkeys(key for row in table for key in row))
     return columns, [[cell(row.get(column, "")) for column in columns] for row in table]

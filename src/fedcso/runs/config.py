@@ -164,7 +164,9 @@ class RunConfig:
 
     def _remarks(self, task: Task) -> list[str]:
         """Return what users should know of the methods and the plan on this task."""
-        remarks = [algorithm.remark(task.problem) for algorithm, _ in self.built().values()]
+        fitting, refusals = self._fitting(task)
+        remarks = [f"{name} is left out: {reason}" for name, reason in refusals.items() if fitting]
+        remarks += [algorithm.remark(task.problem) for algorithm, _ in fitting.values()]
         if self.plan.weights is None and task.weights == "size" and len(task.clients) > 1:
             remarks.append("sites count by the number of their training rows; for equal weights: --weights uniform")
         return [remark for remark in dict.fromkeys(remarks) if remark]
@@ -209,11 +211,25 @@ class RunConfig:
         return Unit(name, task, self.plan, algorithms, seeds, estimator, self.engine, self.device, codec, labels)
 
     def units(self, task: Task) -> list[Unit]:
-        """Return a unit of work for each method."""
+        """Return a unit of work for each method that fits the task; raise the first refusal if none does."""
+        fitting, refusals = self._fitting(task)
+        if not fitting:
+            raise next(iter(refusals.values()))
         return [
             self.unit(name, task, [algorithm], self.seeds, codec, method=name)
-            for name, (algorithm, codec) in self.built().items()
+            for name, (algorithm, codec) in fitting.items()
         ]
+
+    def _fitting(self, task: Task) -> tuple[dict[str, Method], dict[str, FedcsoError]]:
+        """Return the methods that fit the task, and why the others don't."""
+        fitting, refusals = {}, {}
+        for name, method in self.built().items():
+            try:
+                self.unit(name, task, [method.algorithm], self.seeds, method.codec)
+                fitting[name] = method
+            except FedcsoError as reason:
+                refusals[name] = reason
+        return fitting, refusals
 
     def study(self, units: Sequence[Unit], folder: Path) -> Study:
         """Return a study whose checkpoints are written to a run folder."""

@@ -10,6 +10,8 @@ examples:
   fedcso reproduce communication        accuracy against bytes, for several ways of sending u
   fedcso reproduce rare --quick         average precision against the share of positives, a minute
   fedcso reproduce table2 --data mnist  a part of Table 2: one of its data sets
+  fedcso reproduce leaderboard --quick  a few methods on three problems, tuned alike; without --quick all of them
+  fedcso reproduce leaderboard --from runs/… --algorithm my.py:Mine     your own method takes part
   fedcso reproduce table2 --from docs/reproduction/outcomes/table2     only what has not been run yet
 """
 
@@ -30,21 +32,32 @@ def main(arguments: list[str]) -> int:
         "--data", nargs="+", default=[], metavar="NAME", help="only these of the experiment's data sets"
     )
     parser.add_argument(
+        "--algorithm",
+        type=list[str],
+        default=[],
+        metavar="NAME",
+        help="leaderboard: further methods, your own as path.py:Name",
+    )
+    parser.add_argument(
         "--from",
         dest="earlier",
         type=Path,
+        nargs="+",
+        default=[],
         metavar="FOLDER",
-        help="take the outcomes of finished runs from an earlier folder of the experiment and run only the rest; those "
+        help="take the outcomes of finished runs from earlier folders of the experiment and run only the rest; those "
         "of the published pages are in docs/reproduction/outcomes",
     )
     parser.add_argument("--out", default="runs", metavar="FOLDER", help="where run folders are created")
     options = parser.parse_args(arguments)
     settings = EXPERIMENTS[options.experiment].settings(options.quick)
     settings = settings.limited_to(options.data) if options.data else settings
+    settings = settings.with_methods(options.algorithm) if options.algorithm else settings
     about = {"command": "reproduce", "experiment": options.experiment, "quick": options.quick, "only": options.data}
-    known = outcomes_of(options.earlier).files() if options.earlier else {}
+    about |= {"added": options.algorithm} if options.algorithm else {}
+    known = {name: content for folder in options.earlier for name, content in outcomes_of(folder).files().items()}
     config = about | settings.flat()
-    return resume(RunFolder.create(Path(options.out), options.experiment, config, {}, files=known))
+    return resume(RunFolder.create(Path(options.out), options.experiment, config, {}, settings.own_files(), known))
 
 
 def resume(folder: RunFolder) -> int:
