@@ -1,0 +1,105 @@
+"""The bias of an estimator as a term of the theorems, ‖E∇F̂ − ∇F‖ ≤ C/mʳ, and the price of a smaller bias.
+
+    estimator                  r      known from
+    plain, any f               1/2    Lemma A.2, C = L_g S_f σ_g: the paper's theorems
+    plain, smooth f            1      docs/theory.md
+    extrapolated               2      docs/theory.md
+    three_level                3      docs/theory.md
+    independent_jacobian       2      docs/theory.md
+
+The proofs use three facts about ∇F̂: its bias, which enters once; E‖∇F̂‖² ≤ L_f² L_g²; and that ∇F̂ is S_F-smooth. An
+estimator Σ_l c_l ∇F̂(blocks of m/2ˡ samples) is at most Λ = Σ_l |c_l| times as large and as steep. So the theorems
+hold for it with Λ L_f and Λ S_f in place of L_f and S_f, and with its own bias term. C is known for some problems only
+(`Constants.smooth_bias`). MLMC has no term here, because its samples and its noise are not those of m fixed samples.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from fedcso.core.constants import Constants
+from fedcso.core.errors import FedcsoError, InvalidValue
+from fedcso.estimators import ESTIMATORS
+
+
+class Levels(NamedTuple):
+    """The levels of an estimator: estimates from all m samples, from halves, quarters, …, and their coefficients."""
+
+    coefficients: Sequence[float]
+    multiple: int
+    """m is a multiple of this."""
+
+    @property
+    def amplification(self) -> float:
+        """Λ."""
+        return sum(abs(c) for c in self.coefficients)
+
+
+LEVELS = {
+    "plain": Levels((1.0,), 1),
+    "extrapolated": Levels((2.0, -1.0), 2),
+    "three_level": Levels((8 / 3, -2.0, 1 / 3), 4),
+    "independent_jacobian": Levels((2.0, -1.0), 4),  # of ∇f, which sees half of the samples
+}
+"""Estimators to which the theorems extend."""
+
+
+@dataclass(frozen=True)
+class BiasTerm:
+    """‖E∇F̂ − ∇F‖ ≤ C/mʳ for an estimator that is Λ times as large and as steep as the plain one."""
+
+    estimator: str
+    order: float
+    """r."""
+    constant: float
+    """C."""
+    levels: Levels = LEVELS["plain"]
+
+    def squared(self, m: int) -> float:
+        """Return the bound of the squared bias with m inner samples."""
+        return float(self.constant**2 / m ** (2 * self.order))
+
+    def inner_batch(self, factor: float, most: float) -> float:
+        """Return the smallest m that the estimator can use with factor · bias² ≤ most; infinity if there is none."""
+        if self.constant == 0:
+            return self.levels.multiple
+        squared = factor * self.constant**2 / most if most else math.inf
+        least = squared ** (1 / (2 * self.order))
+        return self.levels.multiple * max(1, math.ceil(least / self.levels.multiple)) if least < math.inf else least
+
+    def amplify(self, constants: Constants) -> Constants:
+        """Return the constants with Λ L_f and Λ S_f in place of L_f and S_f."""
+        times = self.levels.amplification
+        return replace(
+            constants,
+            outer_slope=times * constants.outer_slope,
+            outer_smoothness=times * constants.outer_smoothness,
+        )
+
+
+def any_f(constants: Constants) -> BiasTerm:
+    """Return the term of the paper's theorems: the plain estimator, for any f with a Lipschitz gradient."""
+    return BiasTerm("plain", 0.5, constants.inner_slope * constants.outer_smoothness * constants.inner_noise)
+
+
+def smooth_f(estimator: str, constants: Constants, constant: float | None = None) -> BiasTerm:
+    """Return the term of an estimator for a smooth f; `constant` is C, by default that of the problem."""
+    require_levels(estimator)
+    if constant is None:
+        constant = constants.smooth_bias.get(estimator)
+    if constant is None:
+        raise FedcsoError(
+            f"C of the estimator {estimator} is not known for this problem: give a bound of mʳ times its bias "
+            f"(r = {ESTIMATORS[estimator].bias_order}), which fedcso diagnose measures"
+        )
+    return BiasTerm(estimator, ESTIMATORS[estimator].bias_order, constant, LEVELS[estimator])
+
+
+def require_levels(estimator: str) -> None:
+    """Raise unless the theorems extend to this estimator."""
+    known = ESTIMATORS[estimator]
+    if known.bias_order == 0:
+        raise InvalidValue("estimator", estimator, "another: no number of inner samples reduces its bias")
+    if estimator not in LEVELS:
+        raise InvalidValue("estimator", estimator, f"one of {', '.join(LEVELS)}: only orders are known for others")
