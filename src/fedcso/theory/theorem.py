@@ -71,6 +71,11 @@ class Theorem(NamedTuple):
     """(constants, N, b, T) → the corollary's settings, rounded."""
     algorithm: Callable[[Setting], Algorithm]
 
+    @property
+    def steps_exponent(self) -> int:
+        """The proven exponent of T, and of BSpiderBoost's outer samples; the paper's m grows like ε⁻²."""
+        return self.exponents[0] - 2
+
     def samples_exponent(self, order: float = 0.5) -> float:
-        """Return the exponent of the inner samples if the bias falls like m⁻ʳ: that of T, and 1/r for m."""
-        return self.exponents[0] - 2 + 1 / order
+        """Return the exponent of the inner samples if the bias falls like m⁻ʳ: m grows like ε^(−1/r)."""
+        return self.steps_exponent + 1 / order

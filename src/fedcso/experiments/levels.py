@@ -1,0 +1,89 @@
+"""Invariant logistic regression whose losses are those of an estimator with levels, from a few drawn means.
+
+    f̃_ξ(y) = Σ_l c_l 2⁻ˡ Σ_k log(1 + exp(−b y_lk)),      y_lk = xᵀ mean(k-th block of m/2ˡ samples)
+
+g is linear in η, so the means of the smallest blocks are all that an estimator with levels needs of its m samples, and
+they are Gaussian: they are drawn directly. The plain estimator of this problem is `extrapolated` or `three_level` of
+the original one, with the same distribution, at a cost that does not depend on m. F and ∇F are the original ones.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from scipy.optimize import minimize
+
+from fedcso.experiments.complexity import Instance, Logistic, measured_from
+from fedcso.problems.invariant_logistic import Point, Source
+from fedcso.theory.bias_terms import LEVELS
+
+
+@dataclass(frozen=True)
+class LogisticByLevels(Logistic):
+    """Invariant logistic regression from x_0 = 0 with the losses of an estimator with levels."""
+
+    coefficients: Sequence[float] = (1.0,)
+    """c_0, c_1, …: of the estimate with all samples, with halves, quarters, …"""
+
+    def sample_inner(self, data: Source, rng: torch.Generator, xi: Point, m: int) -> torch.Tensor:
+        """Draw the means of the smallest blocks; return the means of all blocks, level by level."""
+        blocks = 2 ** (len(self.coefficients) - 1)
+        noise = torch.randn(*xi.a.shape[:-1], blocks, self.dimension, generator=rng, dtype=self.dtype)
+        means = torch.add(xi.a.unsqueeze(-2), noise, alpha=self.noise * math.sqrt(blocks / m))
+        levels = range(len(self.coefficients))
+        return torch.cat([means.unflatten(-2, (2**level, -1)).mean(-2) for level in levels], -2)
+
+    def inner(self, x: torch.Tensor, xi: Point, eta: torch.Tensor) -> torch.Tensor:
+        """Return y, one number for each block of each level."""
+        return (eta * x[..., None, None, :]).sum(-1)
+
+    def outer(self, y: torch.Tensor, xi: Point) -> torch.Tensor:
+        """Return f̃(y)."""
+        return (F.softplus(-xi.label.unsqueeze(-1) * y) * self._weights()).sum(-1)
+
+    def closed_form(self, x: torch.Tensor, xi: Point, eta: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return f̃ + r and its gradient."""
+        label, weights = xi.label.unsqueeze(-1), self._weights()
+        logit = label * self.inner(x, xi, eta)
+        wrong = torch.sigmoid(-logit) * label * weights
+        denominator = 1 + self.sharpness * x.square()
+        push = (wrong.unsqueeze(-1) * eta).sum(-2).mean(-2)
+        losses = (F.softplus(-logit) * weights).sum(-1).mean(-1) + self.regulariser(x)
+        return losses, 2 * self.penalty * self.sharpness * x / denominator.square() - push
+
+    def _weights(self) -> torch.Tensor:
+        return torch.tensor(
+            [c / 2**level for level, c in enumerate(self.coefficients) for _ in range(2**level)], dtype=self.dtype
+        )
+
+
+def logistic_by_levels(estimator: str, clients: int, noise: float) -> Instance:
+    """Return the regression in two dimensions with clients whose labels differ, so that F has a minimum."""
+    problem = LogisticByLevels(2, noise=noise, dtype=torch.float64, coefficients=LEVELS[estimator].coefficients)
+    return measured_from(problem, problem.clients(clients, unlike_truth=2.0), radius=3.0)
+
+
+def minimiser(instance: Instance) -> torch.Tensor:
+    """Return argmin F."""
+
+    def exact(x: object) -> tuple[float, object]:
+        value, gradient = instance.problem.exact(torch.as_tensor(x), instance.clients, [1.0] * len(instance.clients))
+        return float(value), gradient.numpy()
+
+    return torch.as_tensor(minimize(exact, torch.zeros(2).numpy(), jac=True, tol=1e-12).x)
+
+
+def least_inner_batch(instance: Instance, x: torch.Tensor, estimator: str, most: float) -> int:
+    """Return the least m with which the estimator's bias at x, which is known exactly, is at most `most`."""
+    levels = LEVELS[estimator]
+
+    def bias(size: float) -> torch.Tensor:
+        return instance.problem.bias(x, instance.clients, size)
+
+    m = levels.multiple
+    while True:
+        if float(sum(c * bias(m / 2**level) for level, c in enumerate(levels.coefficients)).norm()) <= most:
+            return m
+        m += levels.multiple
