@@ -21,6 +21,7 @@ from typing import NamedTuple
 from fedcso.core.constants import Constants
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.estimators import ESTIMATORS
+from fedcso.theory.theorem import Theorem
 
 
 class Levels(NamedTuple):
@@ -85,21 +86,42 @@ def any_f(constants: Constants) -> BiasTerm:
 
 def smooth_f(estimator: str, constants: Constants, constant: float | None = None) -> BiasTerm:
     """Return the term of an estimator for a smooth f; `constant` is C, by default that of the problem."""
-    require_levels(estimator)
+    order = _falling_order(estimator)
+    if estimator not in LEVELS:
+        raise InvalidValue("estimator", estimator, f"one of {', '.join(LEVELS)}: only orders are known for others")
     if constant is None:
         constant = constants.smooth_bias.get(estimator)
     if constant is None:
         raise FedcsoError(
             f"C of the estimator {estimator} is not known for this problem: give a bound of mʳ times its bias "
-            f"(r = {ESTIMATORS[estimator].bias_order}), which fedcso diagnose measures"
+            f"(r = {order}), which fedcso diagnose measures"
         )
-    return BiasTerm(estimator, ESTIMATORS[estimator].bias_order, constant, LEVELS[estimator])
+    return BiasTerm(estimator, order, constant, LEVELS[estimator])
 
 
-def require_levels(estimator: str) -> None:
-    """Raise unless the theorems extend to this estimator."""
-    known = ESTIMATORS[estimator]
-    if known.bias_order == 0:
+def known_term(estimator: str, constants: Constants) -> BiasTerm | None:
+    """Return the term of an estimator for a smooth f; None if only its order is known."""
+    _falling_order(estimator)
+    known = estimator in LEVELS and estimator in constants.smooth_bias
+    return smooth_f(estimator, constants) if known else None
+
+
+def _falling_order(estimator: str) -> int:
+    """Return r; raise `InvalidValue` if more inner samples do not reduce the bias."""
+    order = ESTIMATORS[estimator].bias_order
+    if order == 0:
         raise InvalidValue("estimator", estimator, "another: no number of inner samples reduces its bias")
-    if estimator not in LEVELS:
-        raise InvalidValue("estimator", estimator, f"one of {', '.join(LEVELS)}: only orders are known for others")
+    return order
+
+
+ONLY_NOISE = frozenset({"FCSG", "FCSG-M", "BSGD"})
+"""Methods whose proofs need a bounded variance of single estimates, and smoothness only of their mean. Variance
+reduction also needs smooth single estimates, which is not shown for a random level (RT-MLMC)."""
+
+
+def samples_exponent(theorem: Theorem, method: str, estimator: str) -> float | None:
+    """Return the exponent of a method's inner samples with an estimator, for a smooth f; None if it is not shown."""
+    if estimator in LEVELS:
+        return theorem.samples_exponent(ESTIMATORS[estimator].bias_order)
+    # With a random level each ξ needs a bounded number of samples on average, whatever the largest level is.
+    return theorem.steps_exponent if estimator == "rt_mlmc" and method in ONLY_NOISE else None
