@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from fedcso.core.constants import Constants
 from fedcso.core.errors import FedcsoError, InvalidValue
+from fedcso.core.oracle import Cohort
 from fedcso.core.problem import Batch, Problem
+from fedcso.core.streams import stream
 from fedcso.core.task import Task
 from fedcso.engines import run_grid
 from fedcso.estimators import ESTIMATORS
 from fedcso.experiments.complexity import Quadratic, running_means
-from fedcso.problems import InvariantLogistic
+from fedcso.problems import InvariantLogistic, NestedQuadratic
 from fedcso.theory.bias_terms import LEVELS, BiasTerm, any_f, smooth_f
 from fedcso.theory.prescribe import SINGLE_MACHINE, THEOREMS, bound, build_algorithm, prescribe
 
@@ -172,7 +174,7 @@ def test_without_an_estimator_the_term_is_that_of_the_paper(method, c):
     assert setting.inner_batch == max(1, math.ceil(2 * factor * c.bias / 0.3**2))
     assert bound(setting, c)["bias"] == pytest.approx(factor * c.bias / setting.inner_batch)
     assert prescribe(method, c, clients, epsilon=0.3, bias=any_f(c)) == setting
-    assert any_f(c).amplify(c) == c
+    assert any_f(c).amplify(c, 1) == c
     steps = prescribe(method, c, clients, steps=500)
     rest = sum(THEOREMS[method].terms(c, steps).values())
     assert steps.inner_batch == max(1, math.ceil(factor * c.bias / rest))
@@ -220,16 +222,44 @@ def test_the_exponents_are_those_of_the_documentation():
     }
 
 
-def test_noise_and_smoothness_grow_by_the_sum_of_the_coefficients():
-    assert [LEVELS[name].amplification for name in BY_LEVELS] == pytest.approx([1, 3, 5])
+def test_estimates_are_steeper_by_the_sum_of_the_coefficients_and_noisier_the_fewer_samples_they_have():
+    assert [LEVELS[name].steepness for name in BY_LEVELS] == pytest.approx([1, 3, 5])
     term = smooth_f("extrapolated", C)
-    amplified = term.amplify(C)
+    noise = 1 + 3**0.25 * C.outer_smoothness * C.inner_noise / (C.outer_slope * 4)
+    amplified = term.amplify(C, 16)
     assert amplified.smoothness == pytest.approx(3 * C.smoothness)
-    assert amplified.variance == pytest.approx(9 * C.variance)
-    setting = prescribe("FCSG", C, 2, epsilon=0.5, bias=term)
+    assert amplified.variance == pytest.approx(noise**2 * C.variance)
+    assert term.amplify(C, math.inf).variance == pytest.approx(C.variance)
+    wild = replace(C, inner_noise=1e6)
+    assert [LEVELS[name].noise(wild, 4) for name in BY_LEVELS] == pytest.approx([1, 3, 5])
+    setting = replace(prescribe("FCSG", C, 2, epsilon=0.5, bias=term), inner_batch=16)
     assert setting.learning_rate <= 1 / (6 * setting.local_steps * 3 * C.smoothness)
-    noise = bound(setting, C, term)["noise"]
-    assert noise == pytest.approx(2 * setting.learning_rate * 3 * C.smoothness * 9 * C.variance / 2)
+    found = bound(setting, C, term)["noise"]
+    assert found == pytest.approx(2 * setting.learning_rate * 3 * C.smoothness * noise**2 * C.variance / 2)
+
+
+def known_problems():
+    quadratic = NestedQuadratic(1, noise=1.5)
+    logistic = InvariantLogistic(dimension=2, noise=3.0, dtype=torch.float64)
+    return {"quadratic": (quadratic, quadratic.centres(1)), "logistic": (logistic, logistic.clients(1))}
+
+
+@pytest.mark.parametrize("name", LEVELS)
+@pytest.mark.parametrize("problem", known_problems())
+def test_estimates_are_no_larger_and_no_steeper_than_stated(problem, name):
+    """From samples: E‖H‖², and the difference of two estimates on the same samples, which variance reduction needs."""
+    problem, (data,) = known_problems()[problem]
+    x = problem.optimum([data]) + 1 if isinstance(problem, NestedQuadratic) else torch.tensor([1.2, -1.6]).double()
+    constants, estimator, draws = problem.constants(x, [data], 2.0), ESTIMATORS[name], 4000
+    term = BiasTerm(name, 1, 1.0, LEVELS[name])
+    for m in (4, 16):
+        batch = estimator.draw(problem, data, stream(0, 0, m), draws, 1, m).batch
+        oracle, near = Cohort(problem, 1, estimator), x + 0.1
+        found = oracle.grad(x.expand(1, draws, -1), batch)[0]
+        apart = (found - oracle.grad(near.expand(1, draws, -1), batch)[0]).square().sum(-1).mean().sqrt()
+        stated = term.amplify(constants, m)
+        assert found.square().sum(-1).mean() <= stated.variance
+        assert apart <= stated.smoothness * (x - near).norm()
 
 
 def test_an_unknown_constant_is_asked_for():

@@ -8,9 +8,13 @@
     independent_jacobian       2      docs/theory.md
 
 The proofs use three facts about ∇F̂: its bias, which enters once; E‖∇F̂‖² ≤ L_f² L_g²; and that ∇F̂ is S_F-smooth. An
-estimator Σ_l c_l ∇F̂(blocks of m/2ˡ samples) is at most Λ = Σ_l |c_l| times as large and as steep. So the theorems
-hold for it with Λ L_f and Λ S_f in place of L_f and S_f, and with its own bias term. C is known for some problems only
-(`Constants.smooth_bias`). MLMC has no term here, because its samples and its noise are not those of m fixed samples.
+estimator Σ_l c_l ∇F̂(blocks of m/2ˡ samples) is at most Λ = Σ_l |c_l| times as steep, and
+
+    (E‖·‖²)^½ ≤ ρ L_f L_g,      ρ = min(Λ, 1 + 3^¼ S_f σ_g Σ_l |c_l| √(2ˡ − 1) / (L_f √m))
+
+because its levels differ little if m is large. So the theorems hold for it with ρ L_f and Λ S_F in place of L_f and
+S_F, and with its own bias term (docs/theory.md). C is known for some problems only (`Constants.smooth_bias`). MLMC has
+no term here, because its samples and its noise are not those of m fixed samples.
 """
 
 import math
@@ -30,25 +34,37 @@ class Levels(NamedTuple):
     coefficients: Sequence[float]
     multiple: int
     """m is a multiple of this."""
+    share: float = 1.0
+    """The share of the samples that these estimates see."""
 
     @property
-    def amplification(self) -> float:
+    def steepness(self) -> float:
         """Λ."""
         return sum(abs(c) for c in self.coefficients)
+
+    def noise(self, constants: Constants, m: float) -> float:
+        """Return ρ, a bound of the size of the estimator relative to the plain one's."""
+        apart = sum(abs(c) * math.sqrt((2**level - 1) / self.share) for level, c in enumerate(self.coefficients))
+        spread = FOURTH * constants.outer_smoothness * constants.inner_noise / math.sqrt(m)
+        return min(self.steepness, 1 + apart * spread / constants.outer_slope)
+
+
+FOURTH = 3**0.25
+"""(E‖z‖⁴)^¼ ≤ 3^¼ (E‖z‖²)^½ for Gaussian z, as the mean of many inner samples nearly is; 1 would do if ‖∇g‖ ≤ L_g."""
 
 
 LEVELS = {
     "plain": Levels((1.0,), 1),
     "extrapolated": Levels((2.0, -1.0), 2),
     "three_level": Levels((8 / 3, -2.0, 1 / 3), 4),
-    "independent_jacobian": Levels((2.0, -1.0), 4),  # of ∇f, which sees half of the samples
+    "independent_jacobian": Levels((2.0, -1.0), 4, share=0.5),  # of ∇f
 }
 """Estimators to which the theorems extend."""
 
 
 @dataclass(frozen=True)
 class BiasTerm:
-    """‖E∇F̂ − ∇F‖ ≤ C/mʳ for an estimator that is Λ times as large and as steep as the plain one."""
+    """‖E∇F̂ − ∇F‖ ≤ C/mʳ for an estimator with these levels."""
 
     estimator: str
     order: float
@@ -69,13 +85,14 @@ class BiasTerm:
         least = squared ** (1 / (2 * self.order))
         return self.levels.multiple * max(1, math.ceil(least / self.levels.multiple)) if least < math.inf else least
 
-    def amplify(self, constants: Constants) -> Constants:
-        """Return the constants with Λ L_f and Λ S_f in place of L_f and S_f."""
-        times = self.levels.amplification
+    def amplify(self, constants: Constants, m: float) -> Constants:
+        """Return the constants with ρ L_f in place of L_f and Λ S_F in place of S_F."""
+        steeper, larger = self.levels.steepness, self.levels.noise(constants, m)
         return replace(
             constants,
-            outer_slope=times * constants.outer_slope,
-            outer_smoothness=times * constants.outer_smoothness,
+            outer_slope=larger * constants.outer_slope,
+            outer_smoothness=steeper * constants.outer_smoothness,
+            inner_smoothness=steeper / larger * constants.inner_smoothness,
         )
 
 

@@ -11,6 +11,7 @@ numbers, and T is increased by 1 % at a time until the bound is at most ε². Ha
 determines m. `fedcso.theory.bounds` has the theorems and says where the paper's statements differ from its proofs.
 """
 
+import math
 from dataclasses import replace
 
 from fedcso.core.algorithm import Algorithm
@@ -43,10 +44,10 @@ def bound(setting: Setting, constants: Constants, bias: BiasTerm | None = None) 
     which the theorem does not apply.
     """
     theorem = find_theorem(setting.method)
-    bias = bias or any_f(constants)
-    constants = bias.amplify(constants)
     for name in ("clients", "steps", "local_steps", "outer_batch", "inner_batch", "initial_batch"):
         require_count(name, getattr(setting, name))
+    bias = bias or any_f(constants)
+    constants = bias.amplify(constants, setting.inner_batch)
     largest = theorem.largest_rate(constants, setting.local_steps)
     # Tolerates a rounding error above the limit.
     require(
@@ -84,15 +85,16 @@ def prescribe(
     if method in SINGLE_MACHINE and clients != 1:
         raise InvalidValue("clients", clients, f"1 for {method}, which runs on a single machine")
     bias = bias or any_f(constants)
-    amplified = bias.amplify(constants)
     if steps is not None:
         require_count("steps", steps, least=clients)
+        amplified = bias.amplify(constants, math.inf)  # without the noise that depends on m, which is not known yet
         setting = theorem.choose(amplified, clients, outer_batch, steps)
         rest = sum(theorem.terms(amplified, setting).values())
         return replace(setting, inner_batch=int(bias.inner_batch(theorem.bias_factor, rest)))
     assert epsilon is not None
     require_positive("epsilon", epsilon)
     m = bias.inner_batch(2 * theorem.bias_factor, epsilon**2)
+    amplified = bias.amplify(constants, m)
     tried = clients
     while m <= MOST and tried <= MOST:
         setting = replace(theorem.choose(amplified, clients, outer_batch, tried), inner_batch=int(m))

@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> int:
         print(f"only the orders below are known for {estimator}: {unknown}")
     print("samples: inner samples of one client; ε: square root of the bound; BSGD and BSpiderBoost run on one machine")
     show(others, title="for a smooth f, by estimator: ‖E∇F̂ − ∇F‖ ≤ C/mʳ")
-    print("T holds for the largest noise that the estimator can have (Λ in docs/theory.md), and is usually less")
+    print("T allows for estimates that are Λ times as steep and ρ times as large (docs/theory.md); most are less so")
     if problem:
         own = _options_of(problem, values)
         usual = parser.get_defaults().as_dict()
