@@ -10,12 +10,15 @@ the original one, with the same distribution, at a cost that does not depend on 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
+from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from scipy.optimize import minimize
 
-from fedcso.experiments.complexity import Instance, Logistic, measured_from
+from fedcso.experiments.complexity import Logistic
 from fedcso.problems.invariant_logistic import Point, Source
 from fedcso.theory.bias_terms import LEVELS
 
@@ -29,11 +32,11 @@ class LogisticByLevels(Logistic):
 
     def sample_inner(self, data: Source, rng: torch.Generator, xi: Point, m: int) -> torch.Tensor:
         """Draw the means of the smallest blocks; return the means of all blocks, level by level."""
-        blocks = 2 ** (len(self.coefficients) - 1)
-        noise = torch.randn(*xi.a.shape[:-1], blocks, self.dimension, generator=rng, dtype=self.dtype)
+        shape, blocks = xi.a.shape[:-1], self.blocks
+        noise = torch.randn(*shape, blocks, self.dimension, generator=rng, dtype=self.dtype)
         means = torch.add(xi.a.unsqueeze(-2), noise, alpha=self.noise * math.sqrt(blocks / m))
         levels = range(len(self.coefficients))
-        return torch.cat([means.unflatten(-2, (2**level, -1)).mean(-2) for level in levels], -2)
+        return torch.cat([means.reshape(*shape, 2**k, blocks // 2**k, self.dimension).mean(-2) for k in levels], -2)
 
     def inner(self, x: torch.Tensor, xi: Point, eta: torch.Tensor) -> torch.Tensor:
         """Return y, one number for each block of each level."""
@@ -53,37 +56,35 @@ class LogisticByLevels(Logistic):
         losses = (F.softplus(-logit) * weights).sum(-1).mean(-1) + self.regulariser(x)
         return losses, 2 * self.penalty * self.sharpness * x / denominator.square() - push
 
+    @property
+    def blocks(self) -> int:
+        """The number of the smallest blocks."""
+        return 1 << (len(self.coefficients) - 1)
+
     def _weights(self) -> torch.Tensor:
         return torch.tensor(
             [c / 2**level for level, c in enumerate(self.coefficients) for _ in range(2**level)], dtype=self.dtype
         )
 
+    def extrapolated_bias(self, x: torch.Tensor, clients: Sequence[Source], m: int) -> torch.Tensor:
+        """Return the bias of the estimator with m inner samples, exactly."""
+        levels = enumerate(self.coefficients)
+        return torch.stack([c * self.bias(x, clients, m / 2**level) for level, c in levels]).sum(0)
 
-def logistic_by_levels(estimator: str, clients: int, noise: float) -> Instance:
-    """Return the regression in two dimensions with clients whose labels differ, so that F has a minimum."""
-    problem = LogisticByLevels(2, noise=noise, dtype=torch.float64, coefficients=LEVELS[estimator].coefficients)
-    return measured_from(problem, problem.clients(clients, unlike_truth=2.0), radius=3.0)
+    def least_inner_batch(self, x: torch.Tensor, clients: Sequence[Source], most: float) -> int:
+        """Return the least m with which the bias of the estimator at x is at most `most`."""
+        return next(m for m in count(self.blocks, self.blocks) if self.extrapolated_bias(x, clients, m).norm() <= most)
+
+    def minimiser(self, clients: Sequence[Source]) -> torch.Tensor:
+        """Return argmin F."""
+
+        def exact(x: np.ndarray[Any, Any]) -> tuple[float, np.ndarray[Any, Any]]:
+            value, gradient = self.exact(torch.from_numpy(x), clients, [1.0] * len(clients))
+            return float(value), gradient.numpy()
+
+        return torch.from_numpy(minimize(exact, np.zeros(self.dimension), jac=True, tol=1e-12).x)
 
 
-def minimiser(instance: Instance) -> torch.Tensor:
-    """Return argmin F."""
-
-    def exact(x: object) -> tuple[float, object]:
-        value, gradient = instance.problem.exact(torch.as_tensor(x), instance.clients, [1.0] * len(instance.clients))
-        return float(value), gradient.numpy()
-
-    return torch.as_tensor(minimize(exact, torch.zeros(2).numpy(), jac=True, tol=1e-12).x)
-
-
-def least_inner_batch(instance: Instance, x: torch.Tensor, estimator: str, most: float) -> int:
-    """Return the least m with which the estimator's bias at x, which is known exactly, is at most `most`."""
-    levels = LEVELS[estimator]
-
-    def bias(size: float) -> torch.Tensor:
-        return instance.problem.bias(x, instance.clients, size)
-
-    m = levels.multiple
-    while True:
-        if float(sum(c * bias(m / 2**level) for level, c in enumerate(levels.coefficients)).norm()) <= most:
-            return m
-        m += levels.multiple
+def logistic_by_levels(estimator: str, noise: float) -> LogisticByLevels:
+    """Return the regression in two dimensions with the losses of an estimator."""
+    return LogisticByLevels(2, noise=noise, dtype=torch.float64, coefficients=LEVELS[estimator].coefficients)

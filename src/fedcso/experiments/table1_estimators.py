@@ -17,8 +17,8 @@ from fedcso.core.algorithm import Algorithm
 from fedcso.core.plan import Plan
 from fedcso.core.task import Task
 from fedcso.estimators import ESTIMATORS
-from fedcso.experiments.complexity import Instance, Reached, exponent, reached
-from fedcso.experiments.levels import least_inner_batch, logistic_by_levels, minimiser
+from fedcso.experiments.complexity import Instance, Reached, exponent, measured_from, reached
+from fedcso.experiments.levels import logistic_by_levels
 from fedcso.experiments.reproduction import Statement
 from fedcso.reports.tables import Estimate
 from fedcso.runs.study import Results, Unit
@@ -30,6 +30,9 @@ METHODS: dict[str, Callable[[float, float], Algorithm]] = {
     "FCSG-M": FCSGM,
     "Acc-FCSG-M": AccFCSGM,
 }
+
+UNLIKE = 2.0
+"""How much the clients' labels differ, so that no x classifies all points and F has a minimum."""
 
 
 @dataclass(frozen=True)
@@ -69,16 +72,17 @@ def scaled(config: Scaling, seeds: Sequence[int]) -> dict[Cell, Run]:
     """Return the runs of every method with every estimator for every ε."""
     runs = {}
     for name in NAMES:
-        instance = logistic_by_levels(name, config.clients, config.noise)
-        x = minimiser(instance)
+        problem = logistic_by_levels(name, config.noise)
+        clients = problem.clients(config.clients, unlike_truth=UNLIKE)
+        instance, x = measured_from(problem, clients, radius=3.0), problem.minimiser(clients)
         for method, shares in config.shares.items():
             for share in shares:
                 epsilon = share * instance.start
-                m = least_inner_batch(instance, x, name, config.bias * epsilon)
+                m = problem.least_inner_batch(x, clients, config.bias * epsilon)
                 cell = Cell(method, name, share)
                 algorithm, plan = _setting(config, cell, epsilon, m)
                 label = f"estimators {method} {name} {share:g}"
-                unit = Unit(label, Task(instance.problem, instance.clients), plan, [algorithm], seeds)
+                unit = Unit(label, Task(problem, clients), plan, [algorithm], seeds)
                 runs[cell] = Run(instance, unit)
     return runs
 

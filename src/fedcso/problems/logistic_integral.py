@@ -74,8 +74,9 @@ def largest_derivative(order: int) -> float:
     found = p
     for _ in range(order - 1):
         found = found.deriv() * p * (1 - p)
-    places = [0.0, 1.0, *(root.real for root in found.deriv().roots() if abs(root.imag) < 1e-9 and 0 < root.real < 1)]
-    return float(max(abs(found(place)) for place in places))
+    roots = np.asarray(found.deriv().roots(), dtype=complex)
+    inside = roots.real[(abs(roots.imag) < 1e-9) & (roots.real > 0) & (roots.real < 1)]
+    return float(max(abs(found(place)) for place in (0.0, 1.0, *inside.tolist())))
 
 
 def bound_gradient(order: int, radius: float, length: float) -> float:

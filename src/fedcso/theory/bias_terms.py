@@ -82,7 +82,7 @@ class BiasTerm:
         if self.constant == 0:
             return self.levels.multiple
         squared = factor * self.constant**2 / most if most else math.inf
-        least = squared ** (1 / (2 * self.order))
+        least = float(squared ** (1 / (2 * self.order)))
         return self.levels.multiple * max(1, math.ceil(least / self.levels.multiple)) if least < math.inf else least
 
     def amplify(self, constants: Constants, m: float) -> Constants:
