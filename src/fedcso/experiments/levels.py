@@ -8,9 +8,9 @@ the original one, with the same distribution, at a cost that does not depend on 
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -72,8 +72,12 @@ class LogisticByLevels(Logistic):
         return torch.stack([c * self.bias(x, clients, m / 2**level) for level, c in levels]).sum(0)
 
     def least_inner_batch(self, x: torch.Tensor, clients: Sequence[Source], most: float) -> int:
-        """Return the least m with which the bias of the estimator at x is at most `most`."""
-        return next(m for m in count(self.blocks, self.blocks) if self.extrapolated_bias(x, clients, m).norm() <= most)
+        """Return the m from which on the bias of the estimator at x is at most `most`."""
+
+        def suffices(multiple: int) -> bool:
+            return bool(self.extrapolated_bias(x, clients, multiple * self.blocks).norm() <= most)
+
+        return self.blocks * (1 + bisect_left(range(1, 2**40), True, key=suffices))
 
     def minimiser(self, clients: Sequence[Source]) -> torch.Tensor:
         """Return argmin F."""
