@@ -162,8 +162,8 @@ def rows(found: Crossings, seeds: Sequence[int]) -> list[dict[str, Any]]:
     ]
 
 
-CLOSE = 0.5
-"""How far a fitted slope may be from the exponent."""
+CLOSE = 0.25
+"""How far a fitted slope may be from the exponent: half of the difference between plain and extrapolated."""
 
 
 def check(found: Crossings) -> list[Statement]:
