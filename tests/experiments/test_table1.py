@@ -12,6 +12,7 @@ from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.engines import run_grid
 from fedcso.experiments import EXPERIMENTS, table1, table1_pictures
+from fedcso.experiments import table1_estimators as estimators
 from fedcso.experiments import table1_runs as runs
 from fedcso.experiments.complexity import Reached
 from fedcso.experiments.table1 import Key
@@ -34,12 +35,18 @@ TINY = {
     "periods": [2],
 }
 FASTER = {"clients": [1, 2], "share": 0.9, "steps": 80, "factors": [1.0, 2.0]}
-PICTURES = ["table1-samples", "table1-rounds", "table1-bounds", "table1-speed-up"]
+FEW = {"shares": {"FCSG": [0.8, 0.7], "Acc-FCSG-M": [0.8, 0.7]}, "outer_batch": 4, "most_steps": 40}
+PICTURES = ["table1-samples", "table1-rounds", "table1-bounds", "table1-speed-up", "table1-estimators"]
 
 
 def tiny(quick):
     config = table1.settings(quick)
-    return replace(config, **TINY, speed_up=replace(config.speed_up, **FASTER))
+    return replace(
+        config,
+        **TINY,
+        speed_up=replace(config.speed_up, **FASTER),
+        estimators=replace(config.estimators, **FEW),
+    )
 
 
 def make_tiny(patch):
@@ -145,7 +152,7 @@ def test_with_more_clients_there_are_fewer_steps_and_larger_rates():
 def test_it_leaves_figures_tables_statements_and_a_report(tmp_path, monkeypatch):
     drawn, render = {}, figures.render
 
-    def render_first(figure, kind):  # one figure of the four will do
+    def render_first(figure, kind):  # one figure of the five will do
         if kind not in drawn:
             drawn[kind] = render(figure, kind)
         return drawn[kind]
@@ -155,7 +162,7 @@ def test_it_leaves_figures_tables_statements_and_a_report(tmp_path, monkeypatch)
     for name in PICTURES:
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     document = (folder / "reproduction.md").read_text()
-    assert len(re.findall(r"^- (HOLDS|DOES NOT HOLD): “.+” Measured: ", document, re.MULTILINE)) == 5
+    assert len(re.findall(r"^- (HOLDS|DOES NOT HOLD): “.+” Measured: ", document, re.MULTILINE)) == 7
     assert re.search(r"^- HOLDS: “\(1/T\)", document, re.MULTILINE)
     assert re.search(r"^- HOLDS: “the corollaries' T and m", document, re.MULTILINE)
 
@@ -255,6 +262,8 @@ def test_pictures_are_drawn_also_where_something_was_never_reached():
     curves = {Cell("a", method, 0.5): Curve([1, 2], [1.0, 0.5], [3.0, 2.0], 0.5) for method in METHODS}
     steps = {(method, n): [100.0 / n] for method in FEDERATED for n in (1, 2)}
     slopes = dict.fromkeys(FEDERATED, Estimate(-1.0, math.nan))
-    drawn = table1_pictures.pictures(rows, curves, steps, slopes)
+    cells = [estimators.Cell("FCSG", name, share) for name in estimators.NAMES for share in (0.2, 0.1)]
+    by_estimator = {cell: [Reached(math.inf if cell.share == 0.1 else 9.0, 3.0, 3.0)] for cell in cells}
+    drawn = table1_pictures.pictures(rows, curves, steps, slopes, by_estimator)
     assert [picture.name for picture in drawn] == PICTURES
     assert all(isinstance(picture.figure, Figure) for picture in drawn)

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +15,7 @@ from fedcso.core.errors import InvalidValue
 from fedcso.core.streams import stream
 from fedcso.problems import InvariantLogistic
 from fedcso.problems.invariant_logistic import Source, measure_accuracy
+from fedcso.problems.logistic_integral import bound_gradient, largest_derivative, logistic_part
 from tests.helpers import assert_close, finite_difference, standard_error
 
 PROBLEM = InvariantLogistic(dimension=3, penalty=0.01, dtype=torch.float64)
@@ -254,3 +256,42 @@ def test_settings_are_checked(field, value, allowed):
     with pytest.raises(InvalidValue) as caught:
         InvariantLogistic(**{field: value})
     assert str(caught.value) == f"{field} = {value!r} must be {allowed}"
+
+
+# --------------------------------------------------------------------------------------- the exact bias
+
+
+@every_source
+@pytest.mark.parametrize("m", [1, 4])
+def test_the_exact_bias_agrees_with_sampling(sources, m):
+    problem, draws = replace(PROBLEM, noise=3.0, draw_mean=True), 200_000
+    bias, errors, means = problem.bias(X, sources, m), [], []
+    for n, source in enumerate(sources):
+        xi = problem.sample_outer(source, stream(0, n, m), (draws,))
+        eta = problem.sample_inner(source, stream(1, n, m), xi, m).squeeze(1)
+        gradients = -(xi.label * torch.sigmoid(-xi.label * (eta @ X))).unsqueeze(1) * eta
+        point = X.clone().requires_grad_()
+        (penalty_slope,) = torch.autograd.grad(problem.regulariser(point), point)
+        means.append(gradients.mean(0) + penalty_slope - exact(X, [source], problem=problem)[1])
+        errors.append(standard_error(gradients).square())
+    error = torch.stack(errors).mean(0).sqrt() / len(sources) ** 0.5
+    assert ((torch.stack(means).mean(0) - bias).abs() < 4 * error).all()
+    assert (bias.abs() > 8 * error).any()
+
+
+@pytest.mark.parametrize(
+    ("order", "largest"), [(1, 1), (2, 1 / 4), (3, 1 / (6 * math.sqrt(3))), (4, 1 / 8), (6, 1 / 4)]
+)
+def test_the_largest_derivatives_of_the_logistic_loss(order, largest):
+    assert largest_derivative(order) == pytest.approx(largest)
+
+
+def test_the_bound_of_the_derivative_in_t_holds():
+    """∇_x G⁽ᵏ⁾ by finite differences of exact values in t, for k = 1 and 2."""
+    source, step = Source(*(part.double() for part in SOURCES["unlike"][0])), 0.01
+    first, middle, last = (logistic_part(X, *source, t)[1] for t in (0.5 - step, 0.5, 0.5 + step))
+    length = float((source.scale**2 + source.mean**2).sum() + 0.5 + step) ** 0.5
+    radius = float(X.norm())
+    slopes = [(last - first) / (2 * step), (last - 2 * middle + first) / step**2]
+    for k, slope in enumerate(slopes, start=1):
+        assert 0.01 * bound_gradient(k, radius, length) < slope.norm() <= bound_gradient(k, radius, length)

@@ -8,7 +8,8 @@
 For F they imply:   S_F = S_g L_f + S_f L_g²,   Var ∇F̂ ≤ L_f² L_g²,   ‖E∇F̂ − ∇F‖² ≤ L_g² S_f² σ_g² / m.
 """
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from fedcso.core.errors import require, require_nonnegative, require_positive
 
@@ -29,12 +30,16 @@ class Constants:
     """σ_g."""
     gap: float
     """F(x_0) − F*."""
+    smooth_bias: Mapping[str, float] = field(default_factory=dict)
+    """C by the estimator's name, where f is smooth and C is known: ‖E∇F̂ − ∇F‖ ≤ C/mʳ with the estimator's order r."""
 
     def __post_init__(self) -> None:
         for name in ("outer_slope", "inner_slope", "gap"):
             require_positive(name, getattr(self, name))
         for name in ("outer_smoothness", "inner_smoothness", "inner_noise"):
             require_nonnegative(name, getattr(self, name))
+        for estimator, constant in self.smooth_bias.items():
+            require_nonnegative(f"smooth_bias of {estimator}", constant)
         require("smoothness", self.smoothness, lambda v: v > 0, "above 0: f or g must be curved (S_f or S_g above 0)")
 
     @property
@@ -53,7 +58,12 @@ class Constants:
         return (self.inner_slope * self.outer_smoothness * self.inner_noise) ** 2
 
 
-SYMBOLS = dict(
-    zip((field.name for field in fields(Constants)), ("S_f", "L_f", "S_g", "L_g", "σ_g", "gap"), strict=True)
-)
-"""The paper's symbols of the constants."""
+SYMBOLS = {
+    "outer_smoothness": "S_f",
+    "outer_slope": "L_f",
+    "inner_smoothness": "S_g",
+    "inner_slope": "L_g",
+    "inner_noise": "σ_g",
+    "gap": "gap",
+}
+"""The paper's symbols of the constants of its assumptions."""

@@ -58,7 +58,7 @@ class Instance(NamedTuple):
 def quadratic(clients: int, spread: float = 0.3, noise: float = 0.3) -> Instance:
     """Return a nested quadratic in one dimension with clients that differ."""
     problem = Quadratic(1, spread=spread, noise=noise)
-    return _instance(problem, problem.centres(clients, heterogeneity=0.2), None)
+    return measured_from(problem, problem.centres(clients, heterogeneity=0.2), None)
 
 
 def noisy_quadratic(clients: int) -> Instance:
@@ -69,13 +69,13 @@ def noisy_quadratic(clients: int) -> Instance:
 def logistic(clients: int) -> Instance:
     """Return invariant logistic regression in two dimensions, with noise of half the signal and ‖x‖ ≤ 3."""
     problem = Logistic(2, noise=0.5, draw_mean=True, dtype=torch.float64)
-    return _instance(problem, problem.clients(clients), 3.0)
+    return measured_from(problem, problem.clients(clients), 3.0)
 
 
 def alike(clients: int) -> Instance:
     """Return a nested quadratic with much noise of ξ, little bias, and the same F for any number of clients."""
     problem = Quadratic(1, coupling=0.05, spread=4.0, noise=0.3)
-    return _instance(problem, problem.centres(clients, heterogeneity=0.0), None)
+    return measured_from(problem, problem.centres(clients, heterogeneity=0.0), None)
 
 
 INSTANCES: dict[str, Callable[[int], Instance]] = {
@@ -86,7 +86,8 @@ INSTANCES: dict[str, Callable[[int], Instance]] = {
 """By name, functions from the number of clients to the instance."""
 
 
-def _instance(problem: Problem, clients: Sequence[Any], radius: float | None) -> Instance:
+def measured_from(problem: Problem, clients: Sequence[Any], radius: float | None) -> Instance:
+    """Return the problem with its constants on the ball of that radius, and ‖∇F(x_0)‖."""
     x = problem.init(torch.Generator())
     assert problem.constants is not None  # both problems have constants and an exact gradient
     assert problem.exact is not None

@@ -1,4 +1,4 @@
-"""The figures of Table 1: samples and rounds against ε, the curves with their bounds, and the speed-up."""
+"""The figures of Table 1: samples and rounds against ε, the curves with their bounds, the speed-up, and estimators."""
 
 import math
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
 from fedcso.experiments.reproduction import Picture
+from fedcso.experiments.table1_estimators import NAMES, Crossings, of
 from fedcso.experiments.table1_runs import METHODS, Cell, Curve, Steps
 from fedcso.reports import figures
 from fedcso.reports.looks import look
@@ -21,6 +22,7 @@ def pictures(
     curves: dict[Cell, Curve],
     steps: Steps,
     slopes: dict[str, Estimate],
+    by_estimator: Crossings,
 ) -> list[Picture]:
     """Return all figures with their captions."""
     return [
@@ -45,6 +47,11 @@ def pictures(
             "table1-speed-up",
             _speed_up(steps, slopes),
             "Steps to the same ε with N clients, tuned for each N; mean over seeds, and the fitted slopes.",
+        ),
+        Picture(
+            "table1-estimators",
+            _estimators(by_estimator),
+            "Inner samples of a client until then, with estimators of a smaller bias and a smooth f; mean over seeds.",
         ),
     ]
 
@@ -113,6 +120,25 @@ def _speed_up(steps: Steps, slopes: dict[str, Estimate]) -> Figure:
     axes.set_xlabel("clients N")
     axes.set_ylabel("steps to ε")
     _logarithmic(axes, counts)
+    figures.add_legend(figure)
+    return figure
+
+
+def _estimators(found: Crossings) -> Figure:
+    """Draw a panel for each method, with a line for each estimator."""
+    methods = list(dict.fromkeys(cell.method for cell in found))
+    figure = Figure(figsize=(4.2 * len(methods), 4.4), layout="constrained")
+    panels = figure.subplots(1, len(methods), squeeze=False)[0]
+    for axes, method in zip(panels, methods, strict=True):
+        for number, name in enumerate(NAMES):
+            means = {share: fmean(one.samples for one in runs) for share, runs in of(found, method, name).items()}
+            points = {share: value for share, value in means.items() if value < math.inf}
+            axes.plot(list(points), list(points.values()), label=name, **look(number).in_figure())
+        axes.set_title(method, fontsize=10)
+        axes.set_xlabel("ε / ‖∇F(x₀)‖")
+        _logarithmic(axes, sorted({cell.share for cell in found if cell.method == method}))
+        axes.invert_xaxis()
+    panels[0].set_ylabel("inner samples of a client")
     figures.add_legend(figure)
     return figure
 

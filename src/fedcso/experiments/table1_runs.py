@@ -16,6 +16,7 @@ from fedcso.core.task import Task
 from fedcso.core.trace import Trace
 from fedcso.experiments.complexity import INSTANCES, Instance, Reached, alike, reached, running_means
 from fedcso.experiments.experiment import Settings
+from fedcso.experiments.table1_estimators import Scaling
 from fedcso.runs.study import Results, Unit
 from fedcso.theory.prescribe import SINGLE_MACHINE, THEOREMS, Setting, bound, build_algorithm, prescribe
 
@@ -59,6 +60,8 @@ class Table1Settings(Settings):
     momenta: Sequence[float]
     periods: Sequence[int]
     speed_up: SpeedUp
+    estimators: Scaling
+    """Other estimators, for a smooth f."""
 
 
 class Cell(NamedTuple):

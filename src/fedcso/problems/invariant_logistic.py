@@ -10,7 +10,8 @@ F and ∇F are known exactly. E[ηᵀx | ξ] = aᵀx, and log(1 + exp(−by)) = 
     F_n(x) = E log(2 cosh(v/2)) − ½ kᵀx + r(x),        v = aᵀx ~ N(μᵀx, Σ_i s_i² x_i²),   k = E[sign(aᵀx*) a]
 
 k has a closed form, and the expectation over v is a smooth integral, computed by Gauss–Legendre quadrature with an
-error of the order of rounding, ε ‖x‖. (It is one-dimensional because the label enters linearly.)
+error of the order of rounding, ε ‖x‖ (`logistic_integral`; it is one-dimensional because the label enters linearly).
+So is the bias of ∇F̂ with any m, because the mean of m measurements is Gaussian.
 """
 
 import math
@@ -18,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -29,6 +29,7 @@ from fedcso.core.metric import Metric
 from fedcso.core.problem import Problem
 from fedcso.core.streams import DATA, stream
 from fedcso.core.task import Task
+from fedcso.problems.logistic_integral import bound_gradient, logistic_part
 
 ACCURACY = Metric("accuracy", higher_is_better=True, share=True)
 
@@ -172,31 +173,37 @@ class InvariantLogistic(Problem):
         square = self.sharpness * x * x
         value = self.penalty * (square / (1 + square)).sum(-1)
         gradient = 2 * self.penalty * self.sharpness * x / (1 + square) ** 2
-        total = sum(weights)
-        # Clients with the same source have the same F_n: the integral is computed once for all of them.
-        shares: dict[tuple[Any, ...], tuple[Source, float]] = {}
-        for source, weight in zip(clients, weights, strict=True):
-            key = tuple(tuple(part.tolist()) for part in source)
-            shares[key] = source, shares.get(key, (source, 0.0))[1] + weight / total
-        for source, share in shares.values():
-            source_value, source_gradient = _logistic_part(x, Source(*(part.double() for part in source)))
+        for source, share in _shares(clients, weights):
+            source_value, source_gradient = logistic_part(x, *source)
             value = value + share * source_value
             gradient = gradient + share * source_gradient
         return value, gradient
+
+    def bias(self, x: torch.Tensor, clients: Sequence[Source], m: float) -> torch.Tensor:
+        """Return E ∇F̂(x) − ∇F(x) with m inner samples, in float64."""
+        x = x.double()
+        parts = [
+            share * (logistic_part(x, *source, self.noise**2 / m)[1] - logistic_part(x, *source)[1])
+            for source, share in _shares(clients, [1.0] * len(clients))
+        ]
+        return torch.stack(parts).sum(0)
 
     def constants(self, x: torch.Tensor, clients: Sequence[Source], radius: float | None = None) -> Constants:
         """Return the largest constants of any client on the ball ‖x‖ ≤ radius (by default 2 ‖x_0‖), in closed form.
 
         S_f = ¼ and L_f = 1 are those of the logistic loss. g is linear in x, so L_g² bounds ‖η‖²; it is the root of the
         FOURTH moment, because variance reduction needs E‖∇F̂(x) − ∇F̂(x')‖² and η is not bounded. σ_g = σ₂ ‖x‖. S_g is
-        the smoothness 2λγ of the regulariser, which is curved, but adds neither noise nor bias. F* is at least 0.
+        the smoothness 2λγ of the regulariser, which is curved, but adds neither noise nor bias. F* is at least 0. The
+        bias of estimators with k levels is the remainder of an extrapolation in t = σ₂²/m (docs/theory.md).
         """
         radius = 2 * float(x.norm()) if radius is None else radius
-        fourth = []
+        fourth, points = [], []
         for source in clients:
             variance = source.scale.double() ** 2 + self.noise**2
             mean = source.mean.double() ** 2
             fourth.append((variance + mean).sum() ** 2 + 2 * (variance * (variance + 2 * mean)).sum())
+            points.append(float((source.scale.double() ** 2 + mean).sum()))
+        length = math.sqrt(max(points) + self.noise**2)
         return Constants(
             outer_smoothness=0.25,
             outer_slope=1.0,
@@ -204,7 +211,25 @@ class InvariantLogistic(Problem):
             inner_slope=float(max(fourth)) ** 0.25,
             inner_noise=self.noise * radius,
             gap=float(self.exact(x, clients, [1.0] * len(clients))[0]),
+            smooth_bias={
+                name: share * self.noise ** (2 * levels) * bound_gradient(levels, radius, length)
+                for name, (levels, share) in REMAINDERS.items()
+            },
         )
+
+
+REMAINDERS = {"plain": (1, 1.0), "extrapolated": (2, 1.0), "three_level": (3, 4 / 3)}
+"""By estimator, its number of levels k and the factor of tᵏ sup ‖∇G⁽ᵏ⁾‖ in the bound of its bias."""
+
+
+def _shares(clients: Sequence[Source], weights: Sequence[float]) -> list[tuple[Source, float]]:
+    """Return the sources in float64 with their shares; clients with the same source are merged, to integrate once."""
+    total = sum(weights)
+    shares: dict[tuple[Any, ...], tuple[Source, float]] = {}
+    for source, weight in zip(clients, weights, strict=True):
+        key = tuple(tuple(part.tolist()) for part in source)
+        shares[key] = source, shares.get(key, (source, 0.0))[1] + weight / total
+    return [(Source(*(part.double() for part in source)), share) for source, share in shares.values()]
 
 
 def invariant_logistic(
@@ -250,49 +275,3 @@ def invariant_logistic(
 def measure_accuracy(x: torch.Tensor, points: Point) -> dict[str, torch.Tensor]:
     """Return the share of noise-free points that are classified correctly."""
     return {ACCURACY.name: (torch.sign(x @ points.a.T) == points.label).double().mean(-1)}
-
-
-def _logistic_part(x: torch.Tensor, source: Source) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return E log(1 + exp(−b aᵀx)) and its gradient for one source; x may have leading axes."""
-    # k = E[sign(aᵀx*) a]: split a into its part along aᵀx*, which is Gaussian, and an independent rest.
-    along = source.scale**2 * source.truth
-    spread = (along @ source.truth).sqrt()
-    z = (source.mean @ source.truth) / spread
-    density = torch.exp(-z * z / 2) / math.sqrt(2 * math.pi)
-    k = source.mean * torch.erf(z / math.sqrt(2)) + along * (2 * density / spread)
-
-    centre = x @ source.mean
-    scaled = source.scale**2 * x
-    width = (scaled * x).sum(-1).clamp_min(1e-300).sqrt()
-    v, weight = _gaussian_nodes(centre, width)
-    half = v / 2
-    log_cosh = (weight * (half.abs() + torch.log1p(torch.exp(-v.abs())))).sum(-1)
-    tanh = torch.tanh(half)
-    # E[½ tanh(v/2) a] = ½ μ E tanh(v/2) + ¼ Cov(a, v) E sech²(v/2)   (Stein's lemma)
-    slope = (weight * tanh).sum(-1, keepdim=True) / 2 * source.mean
-    slope = slope + (weight * (1 - tanh * tanh)).sum(-1, keepdim=True) / 4 * scaled
-    return log_cosh - (x @ k) / 2, slope - k / 2
-
-
-_REACH = 12.0  # standard deviations; the probability beyond is below 1e-31
-_LEGENDRE = np.polynomial.legendre.leggauss(20)
-
-
-def _gaussian_nodes(centre: torch.Tensor, width: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the nodes v and weights of a quadrature of E h(v) for v ~ N(centre, width²).
-
-    h varies near 0 on the scale 1. The panels of Gauss–Legendre nodes cover ±12 standard deviations, with additional
-    borders at v = 0, ±1, ±2, ±4, …, where log cosh bends (its nearest singularities are at ±iπ).
-    """
-    regular = torch.linspace(-_REACH, _REACH, 25, dtype=torch.float64)
-    doubling = 2.0 ** torch.arange(0, 12, dtype=torch.float64)
-    bends = torch.cat([-doubling, torch.zeros(1, dtype=torch.float64), doubling])
-    # In units of the standard deviation; empty panels (clamped borders) have weight 0.
-    around_zero = ((bends - centre.unsqueeze(-1)) / width.unsqueeze(-1)).clamp(-_REACH, _REACH)
-    borders = torch.cat([regular.expand(*centre.shape, -1), around_zero], -1).sort(-1).values
-    left, right = borders[..., :-1, None], borders[..., 1:, None]
-    nodes, weights = (torch.from_numpy(part) for part in _LEGENDRE)
-    u = (left + right) / 2 + (right - left) / 2 * nodes
-    mass = (right - left) / 2 * weights * torch.exp(-u * u / 2) / math.sqrt(2 * math.pi)
-    v = centre[..., None, None] + width[..., None, None] * u
-    return v.flatten(-2), mass.flatten(-2)

@@ -95,7 +95,8 @@ class NestedQuadratic(Problem):
 
         The coordinates are separate problems whose bounds add up: S_f = 1, S_g = 0, L_g is the largest L_g of the
         coordinates, and L_f² the sum of theirs. L_f and L_g are fourth roots of FOURTH moments, because f and g depend
-        on the same unbounded η: E η²y² ≤ √(E η⁴ E y⁴).
+        on the same unbounded η: E η²y² ≤ √(E η⁴ E y⁴). The bias (τ²/m) x has no terms of higher order, so that
+        estimators which extrapolate have none.
         """
         best = self.optimum(clients)
         radius = 1.5 * float((x - best).norm()) if radius is None else radius
@@ -104,16 +105,23 @@ class NestedQuadratic(Problem):
         inner_slope = float(_fourth_root(1 + k * c, inner).max())
         # At the optimum y = η x* − ξ, which is Gaussian too.
         along = (1 + k * c) * best - c, ((k * best - 1) * self.spread) ** 2 + (self.noise * best) ** 2
+        farthest = float(best.norm()) + radius
         residual = float(_fourth_root(*along).square().sum(-1).max().sqrt())
         return Constants(
             outer_smoothness=1.0,
             outer_slope=residual + inner_slope * radius,
             inner_smoothness=0.0,
             inner_slope=inner_slope,
-            inner_noise=self.noise * (float(best.norm()) + radius),
+            inner_noise=self.noise * farthest,
             gap=float(
                 self.exact(x, clients, [1.0] * len(clients))[0] - self.exact(best, clients, [1.0] * len(clients))[0]
             ),
+            smooth_bias={
+                "plain": self.noise**2 * farthest,
+                "extrapolated": 0.0,
+                "three_level": 0.0,
+                "independent_jacobian": 0.0,
+            },
         )
 
     def _moments(

@@ -74,7 +74,8 @@ def estimate(
         other = add_scaled(x, _random_direction(x, rng), radius)
         for name, value in _estimate_from(problem, x, other, batch, rng).items():
             seen[name].append(value)
-    values, half_widths = {}, {}
+    values: dict[str, Any] = {}
+    half_widths: dict[str, float] = {}
     for name, numbers in seen.items():
         values[name], half_widths[name] = mean_and_interval(numbers)
         if name in _SQUARES:

@@ -3,17 +3,22 @@
     prescribe("FCSG", constants, clients=16, epsilon=0.1)    α, β, q, B, m, T for ‖∇F‖ ≤ ε on average
     bound(setting, constants)                                the theorem's right-hand side, term by term
 
+Both are about the plain estimator and any f, as in the paper. With `bias=smooth_f("extrapolated", constants)` they are
+about another estimator, for a smooth f (`fedcso.theory.bias_terms`).
+
 q is rounded down (but not below 1), T up to a multiple of q, B and m up. The bound is evaluated with the rounded
 numbers, and T is increased by 1 % at a time until the bound is at most ε². Half of ε² is reserved for the bias, which
 determines m. `fedcso.theory.bounds` has the theorems and says where the paper's statements differ from its proofs.
 """
 
+import math
 from dataclasses import replace
 
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.constants import Constants
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName, require, require_count, require_positive
-from fedcso.theory.bounds import SINGLE_MACHINE, THEOREMS, round_up
+from fedcso.theory.bias_terms import BiasTerm, any_f
+from fedcso.theory.bounds import SINGLE_MACHINE, THEOREMS
 from fedcso.theory.theorem import Setting, Terms, Theorem
 
 __all__ = [
@@ -32,14 +37,17 @@ MOST = 10**18
 """The largest number of steps, and of samples in a step, that is prescribed."""
 
 
-def bound(setting: Setting, constants: Constants) -> Terms:
+def bound(setting: Setting, constants: Constants, bias: BiasTerm | None = None) -> Terms:
     """Return the right-hand side of the method's theorem, term by term; the sum bounds the mean of ‖∇F(x̄_t)‖².
 
-    Raise `InvalidValue` for settings to which the theorem does not apply.
+    `bias` is the term of the estimator, by default Lemma A.2 about the plain one. Raise `InvalidValue` for settings to
+    which the theorem does not apply.
     """
     theorem = find_theorem(setting.method)
     for name in ("clients", "steps", "local_steps", "outer_batch", "inner_batch", "initial_batch"):
         require_count(name, getattr(setting, name))
+    bias = bias or any_f(constants)
+    constants = bias.amplify(constants, setting.inner_batch)
     largest = theorem.largest_rate(constants, setting.local_steps)
     # Tolerates a rounding error above the limit.
     require(
@@ -49,7 +57,7 @@ def bound(setting: Setting, constants: Constants) -> Terms:
         f"above 0 and at most {largest:.4g}, the limit of {theorem.source} "
         f"for q = {setting.local_steps} and S_F = {constants.smoothness:.4g}",
     )
-    return theorem.terms(constants, setting) | {"bias": theorem.bias_factor * constants.bias / setting.inner_batch}
+    return theorem.terms(constants, setting) | {"bias": theorem.bias_factor * bias.squared(setting.inner_batch)}
 
 
 def prescribe(
@@ -60,10 +68,12 @@ def prescribe(
     epsilon: float | None = None,
     steps: int | None = None,
     outer_batch: int = 1,
+    bias: BiasTerm | None = None,
 ) -> Setting:
     """Return the corollary's settings for an accuracy ε, or for a number of steps T.
 
-    With T, m is chosen such that the bias equals the sum of the other terms.
+    With T, m is chosen such that the bias equals the sum of the other terms. `bias` is the term of the estimator, by
+    default Lemma A.2 about the plain one.
     """
     theorem = find_theorem(method)
     require_count("clients", clients)
@@ -74,29 +84,24 @@ def prescribe(
         raise InvalidValue("epsilon", epsilon, "left out if steps is given: one of the two, not both")
     if method in SINGLE_MACHINE and clients != 1:
         raise InvalidValue("clients", clients, f"1 for {method}, which runs on a single machine")
+    bias = bias or any_f(constants)
     if steps is not None:
         require_count("steps", steps, least=clients)
-        setting = theorem.choose(constants, clients, outer_batch, steps)
-        rest = sum(theorem.terms(constants, setting).values())
-        return replace(setting, inner_batch=round_up(theorem.bias_factor * constants.bias / rest))
+        amplified = bias.amplify(constants, math.inf)  # without the noise that depends on m, which is not known yet
+        setting = theorem.choose(amplified, clients, outer_batch, steps)
+        rest = sum(theorem.terms(amplified, setting).values())
+        return replace(setting, inner_batch=int(bias.inner_batch(theorem.bias_factor, rest)))
     assert epsilon is not None
-    return _shortest(theorem, constants, clients, outer_batch, epsilon)
-
-
-def _shortest(theorem: Theorem, constants: Constants, clients: int, outer_batch: int, epsilon: float) -> Setting:
-    """Return the settings with the first sufficient T, increasing T by 1 % at a time.
-
-    T can't be computed directly, because the bound jumps where q changes from one whole number to the next.
-    """
     require_positive("epsilon", epsilon)
-    needed = 2 * theorem.bias_factor * constants.bias
-    steps = clients
-    while needed <= MOST * epsilon**2 and steps <= MOST:
-        m = round_up(needed / epsilon**2)
-        setting = replace(theorem.choose(constants, clients, outer_batch, steps), inner_batch=m)
-        if sum(bound(setting, constants).values()) <= epsilon**2:
+    m = bias.inner_batch(2 * theorem.bias_factor, epsilon**2)
+    amplified = bias.amplify(constants, m)
+    tried = clients
+    while m <= MOST and tried <= MOST:
+        setting = replace(theorem.choose(amplified, clients, outer_batch, tried), inner_batch=int(m))
+        if sum(bound(setting, constants, bias).values()) <= epsilon**2:
             return setting
-        steps = max(steps + 1, int(1.01 * steps))
+        # T can't be computed directly: the bound jumps where q changes from one whole number to the next.
+        tried = max(tried + 1, int(1.01 * tried))
     raise InvalidValue("epsilon", epsilon, "larger: it would need over 10^18 steps, or samples in a step")
 
 

@@ -66,7 +66,16 @@ class Theorem(NamedTuple):
     terms: Callable[[Constants, Setting], Terms]
     """(constants, setting) → the terms of the bound, without the bias."""
     bias_factor: float
-    """The bias term is this factor times L_g² S_f² σ_g² / m."""
+    """The bias term is this factor times the bound of the squared bias, L_g² S_f² σ_g² / m in the paper."""
     choose: Callable[[Constants, int, int, int], Setting]
     """(constants, N, b, T) → the corollary's settings, rounded."""
     algorithm: Callable[[Setting], Algorithm]
+
+    @property
+    def steps_exponent(self) -> int:
+        """The proven exponent of T, and of BSpiderBoost's outer samples; the paper's m grows like ε⁻²."""
+        return self.exponents[0] - 2
+
+    def samples_exponent(self, order: float = 0.5) -> float:
+        """Return the exponent of the inner samples if the bias falls like m⁻ʳ: m grows like ε^(−1/r)."""
+        return self.steps_exponent + 1 / order

@@ -60,6 +60,53 @@ def test_constants_from_samples_say_so_with_their_uncertainty():
     assert rows(outcome.out, "σ_g")[0][1] == "0.0000"  # g is the identity
 
 
+def estimators(text):
+    """Return m, T, rounds, samples and the order by estimator and method."""
+    lines = [line.strip("│ ").split("│") for line in text.splitlines() if line.startswith("│")]
+    cells = [[cell.strip() for cell in line] for line in lines]
+    return {(line[0], line[3]): line[4:] for line in cells if len(line) == 9}
+
+
+def test_estimators_are_compared_where_their_constants_are_known():
+    outcome = call("theory", "invariant_logistic", "--epsilon", "0.5", "--test-points", "10", "--noise", "2")
+    assert outcome.code == FINE, outcome.err
+    found = estimators(outcome.out)
+    assert int(found["extrapolated", "Acc-FCSG-M"][0]) < int(found["plain", "Acc-FCSG-M"][0])
+    assert found["extrapolated", "Acc-FCSG-M"][-1] == "samples ε^−3.5"
+    assert found["independent_jacobian", "FCSG"] == ["–", "–", "–", "–", "samples ε^−4.5"]
+    assert found["rt_mlmc", "FCSG"][-1] == "samples ε^−4"
+    assert found["rt_mlmc", "Acc-FCSG-M"][-1] == "not shown"
+    assert not any(name == "mean_outside" for name, _ in found)
+
+
+def test_an_estimator_takes_the_place_of_the_plain_one():
+    outcome = call("theory", *QUADRATIC, "--epsilon", "8", "--estimator", "extrapolated")
+    assert outcome.code == FINE, outcome.err
+    (fcsg,) = rows(outcome.out, "FCSG")
+    assert fcsg[7] == "2"  # m: no bias is left
+    assert "samples ε^−4.5" in fcsg[-1]
+    commands = re.findall(r"^fedcso run nested_quadratic .*$", outcome.out, re.M)
+    assert all(command.endswith("--estimator extrapolated") for command in commands)
+    assert len(commands) == len(THEOREMS)
+
+
+def test_without_a_constant_only_orders_are_told_and_a_given_one_is_used():
+    arguments = ["theory", "--epsilon", "0.5", "--clients", "4", *GIVEN, "--estimator", "three_level"]
+    outcome = call(*arguments)
+    assert outcome.code == FINE, outcome.err
+    assert "only the orders below are known for three_level: C of three_level is not known here" in outcome.out
+    assert rows(outcome.out, "FCSG") == []
+    assert estimators(outcome.out)["three_level", "FCSG"] == ["–", "–", "–", "–", "samples ε^−4.33"]
+    outcome = call(*arguments, "--bias-constant", "70")
+    assert rows(outcome.out, "FCSG")[0][7] == "8"  # the first multiple of 4 with 2 (70/m³)² ≤ ε²/2
+    assert estimators(outcome.out)["three_level", "FCSG"][0] == "8"
+
+
+def test_constants_of_another_problem_take_away_what_is_known_about_the_bias():
+    outcome = call("theory", *QUADRATIC, "--epsilon", "8", "--L-g", "3", "--estimator", "extrapolated")
+    assert "C of extrapolated is not known here" in outcome.out
+
+
 MISTAKES = {
     "nothing": ([], ["constants are missing", "name a problem, or give --S-f", "--gap"]),
     "some constants": ([*GIVEN[:4], "--epsilon", "1"], ["--S-g", "--gap"]),
@@ -75,6 +122,12 @@ MISTAKES = {
     ),
     "no samples": ([*QUADRATIC, "--epsilon", "1", "--samples", "0"], ["samples = 0 must be", "at least 1"]),
     "radius": ([*QUADRATIC, "--epsilon", "1", "--radius", "-1"], ["radius = -1.0 must be", "above 0"]),
+    "estimator": ([*QUADRATIC, "--epsilon", "1", "--estimator", "extrapolatd"], ["did you mean extrapolated"]),
+    "mean outside": (
+        [*QUADRATIC, "--epsilon", "1", "--estimator", "mean_outside"],
+        ["no number of inner samples reduces its bias"],
+    ),
+    "bias below 0": ([*GIVEN, "--epsilon", "1", "--bias-constant", "-1"], ["bias_constant = -1.0"]),
     "few steps": ([*QUADRATIC, "--steps", "3"], ["steps = 3", "at least 16"]),
 }
 

@@ -3,26 +3,31 @@
 Name a problem, whose constants are known or estimated from samples, or give all six constants; constants that are given
 replace those of the problem. The result is Table 1 of the paper with numbers. The bounds hold for the worst problem
 with these constants; yours needs less. `fedcso reproduce table1` measures how much less, `fedcso diagnose` the bias.
+If f is smooth, other estimators need fewer inner samples m: a second table compares them, and --estimator chooses one.
 
 examples:
   fedcso theory invariant_logistic --epsilon 0.1
   fedcso theory nested_quadratic --epsilon 0.5 --clients 64
   fedcso theory invariant_logistic --steps 5000 --noise 2
+  fedcso theory invariant_logistic --epsilon 0.1 --estimator extrapolated
   fedcso theory --epsilon 0.1 --clients 16 --S-f 0.25 --L-f 1 --S-g 0 --L-g 2 --sigma-g 1 --gap 1
 """
 
+from dataclasses import replace
 from typing import Any
 
 from fedcso.cli.options import add_problem_options
 from fedcso.cli.parser import Parser, simple_parser
 from fedcso.core.constants import SYMBOLS, Constants
-from fedcso.core.errors import FedcsoError, require_count, require_positive
+from fedcso.core.errors import FedcsoError, require_count, require_nonnegative, require_positive
 from fedcso.core.streams import START, stream
 from fedcso.core.task import Task
+from fedcso.estimators import ESTIMATORS
 from fedcso.reports.tables import Estimate
 from fedcso.reports.terminal import show
 from fedcso.runs.config import option_names
 from fedcso.runs.specs import make_task, spell, task_maker
+from fedcso.theory.bias_terms import LEVELS, BiasTerm, any_f, known_term, samples_exponent, smooth_f
 from fedcso.theory.estimate import Estimated, find_constants
 from fedcso.theory.prescribe import SINGLE_MACHINE, THEOREMS, Setting, bound, build_algorithm, prescribe
 
@@ -54,10 +59,20 @@ def main(arguments: list[str]) -> int:
     task = _task(problem, values) if problem else None
     clients = sum(task.problem.trains(data) for data in task.clients) if task else values["clients"]
     found = _constants(task, values)
-    settings = [_prescribed(method, found.constants, clients, values) for method in THEOREMS]
+    estimator = values["estimator"]
+    bias = _bias_term(estimator, found.constants, values["bias_constant"])
+    settings = [_prescribed(method, found.constants, clients, values, bias) for method in THEOREMS] if bias else []
+    others = _other_estimators(found.constants, clients, values)
     show(_constants_table(found), title="constants" + (f" of {problem}" if problem else ""))
-    show([_row(setting, found.constants) for setting in settings], title="Table 1 with numbers")
+    if bias:
+        title = "Table 1 with numbers" + (f", estimator {estimator}" if estimator != "plain" else "")
+        show([_row(setting, found.constants, bias) for setting in settings], title=title)
+    else:
+        unknown = f"C of {estimator} is not known here (--bias-constant)" if estimator in LEVELS else "it has no bound"
+        print(f"only the orders below are known for {estimator}: {unknown}")
     print("samples: inner samples of one client; ε: square root of the bound; BSGD and BSpiderBoost run on one machine")
+    show(others, title="for a smooth f, by estimator: ‖E∇F̂ − ∇F‖ ≤ C/mʳ")
+    print("T allows for estimates that are Λ times as steep and ρ times as large (docs/theory.md); most are less so")
     if problem:
         own = _options_of(problem, values)
         usual = parser.get_defaults().as_dict()
@@ -65,7 +80,10 @@ def main(arguments: list[str]) -> int:
             f" --{name} {value}" for name, value in own.items() if value != usual[name] and name != "clients"
         )
         for setting in settings:
-            print(_command(problem + chosen, setting) + (f" --clients {setting.clients}" if "clients" in own else ""))
+            command = _command(problem + chosen, setting) + (
+                f" --clients {setting.clients}" if "clients" in own else ""
+            )
+            print(command + (f" --estimator {estimator}" if estimator != "plain" else ""))
     return 0
 
 
@@ -75,6 +93,13 @@ def _add_options(parser: Parser) -> None:
     group.add_argument("--steps", type=int, help="T: the number of steps to take, instead of ε")
     group.add_argument(
         "--outer_batch", type=int, default=1, help="b, outer samples per step (BSpiderBoost prescribes its own)"
+    )
+    group = parser.add_argument_group("the estimator")
+    group.add_argument(
+        "--estimator", default="plain", help=f"{', '.join(ESTIMATORS)}; all but the first are for a smooth f"
+    )
+    group.add_argument(
+        "--bias_constant", type=float, metavar="NUMBER", help="C: a bound of mʳ times the bias of the estimator"
     )
     group = parser.add_argument_group("constants, instead of those of the problem")
     for option, (_, meaning) in OPTIONS.items():
@@ -110,8 +135,9 @@ def _constants(task: Task | None, values: dict[str, Any]) -> Estimated:
     x = task.starting_point(stream(values["seed"], START, 0))
     how = values["radius"], values["lowest"], values["samples"], values["seed"]
     found = find_constants(task.problem, x, task.clients, *how)
-    known = {name: getattr(found.constants, name) for name in SYMBOLS}
-    return Estimated(Constants(**known | given), found.half_widths | exact)
+    # The bias of the problem's own f and g says nothing about others.
+    own = found.constants.smooth_bias if set(given) <= {"gap"} else {}
+    return Estimated(replace(found.constants, **given, smooth_bias=own), found.half_widths | exact)
 
 
 def _constants_table(found: Estimated) -> list[dict[str, Any]]:
@@ -135,14 +161,54 @@ def _constants_table(found: Estimated) -> list[dict[str, Any]]:
     return table
 
 
-def _prescribed(method: str, constants: Constants, clients: int, values: dict[str, Any]) -> Setting:
+def _bias_term(estimator: str, constants: Constants, constant: float | None) -> BiasTerm | None:
+    """Return the term of the estimator; None if its constant, or a term for it, is not known."""
+    if constant is not None:
+        require_nonnegative("bias_constant", constant)
+        return smooth_f(estimator, constants, constant)
+    if estimator == "plain":
+        return any_f(constants)
+    return known_term(estimator, constants)
+
+
+def _prescribed(
+    method: str, constants: Constants, clients: int, values: dict[str, Any], bias: BiasTerm | None = None
+) -> Setting:
     clients = 1 if method in SINGLE_MACHINE else clients
     wanted = {name: values[name] for name in ("epsilon", "steps", "outer_batch")}
-    return prescribe(method, constants, clients, **wanted)
+    return prescribe(method, constants, clients, bias=bias, **wanted)
 
 
-def _row(setting: Setting, constants: Constants) -> dict[str, Any]:
-    samples, rounds = THEOREMS[setting.method].exponents
+def _other_estimators(constants: Constants, clients: int, values: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a row for each estimator whose bias falls with m and each federated method."""
+    table = []
+    for name, estimator in ((name, ESTIMATORS[name]) for name in ESTIMATORS):
+        if estimator.bias_order == 0:
+            continue
+        given = values["bias_constant"] if name == values["estimator"] else None
+        bias = smooth_f(name, constants, given) if given is not None else known_term(name, constants)
+        for method in (method for method in THEOREMS if method not in SINGLE_MACHINE):
+            setting = _prescribed(method, constants, clients, values, bias) if bias else None
+            exponent = samples_exponent(THEOREMS[method], method, name)
+            table.append(
+                {
+                    "estimator": name,
+                    "r": estimator.bias_order,
+                    "C": f"{bias.constant:.3g}" if bias else "not known",
+                    "method": method,
+                    "m": setting.inner_batch if setting else "–",
+                    "T": setting.steps if setting else "–",
+                    "rounds": setting.rounds if setting else "–",
+                    "samples": setting.samples if setting else "–",
+                    "order": f"samples ε^−{exponent:.3g}" if exponent else "not shown",
+                }
+            )
+    return table
+
+
+def _row(setting: Setting, constants: Constants, bias: BiasTerm) -> dict[str, Any]:
+    theorem = THEOREMS[setting.method]
+    samples, rounds = theorem.samples_exponent(bias.order), theorem.exponents[1]
     return {
         "method": setting.method,
         "N": setting.clients,
@@ -155,8 +221,8 @@ def _row(setting: Setting, constants: Constants) -> dict[str, Any]:
         "T": setting.steps,
         "rounds": "–" if setting.method in SINGLE_MACHINE else setting.rounds,
         "samples": setting.samples,
-        "ε": f"{sum(bound(setting, constants).values()) ** 0.5:.3g}",
-        "proven": f"samples ε^−{samples}, {'steps' if setting.method in SINGLE_MACHINE else 'rounds'} ε^−{rounds}",
+        "ε": f"{sum(bound(setting, constants, bias).values()) ** 0.5:.3g}",
+        "proven": f"samples ε^−{samples:.3g}, {'steps' if setting.method in SINGLE_MACHINE else 'rounds'} ε^−{rounds}",
     }
 
 
