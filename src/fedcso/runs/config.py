@@ -38,6 +38,11 @@ OWN_OPTIONS = ("net",)
 HOW = ("engine", "ranks", "estimator", "device", "init", "fresh_last_layer", "track", "out", "name")
 """Fields with the same name and value in a flat configuration."""
 
+REMOVED = {
+    "inner_batch_most": "m no longer changes during a run; set inner_batch, or reduce the bias by another estimator"
+}
+"""Options of earlier versions that runs can't do without: what to do instead."""
+
 
 @dataclass(frozen=True)
 class RunConfig:
@@ -92,6 +97,9 @@ class RunConfig:
             raise FedcsoError(
                 "problem is missing: name one, as in `problem: invariant_logistic` (see fedcso list problems)"
             )
+        for name, instead in REMOVED.items():
+            if name in given:
+                raise InvalidValue(name, given[name], f"left out: {instead}")
         usual = recommended(task_maker(str(given["problem"]), root)).methods or MAIN
         methods = parse_methods(as_list(given.get("algorithm", list(usual))), root)
         of_problem = option_names(str(given["problem"]), root)
