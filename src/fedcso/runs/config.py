@@ -26,6 +26,7 @@ from fedcso.runs.methods import SEND_U, Method, MethodSpec, build_all, owners, p
 from fedcso.runs.specs import is_own, make_task, task_maker
 from fedcso.runs.study import Study, Unit
 from fedcso.runs.tracking import require_tracker
+from fedcso.theory.choice import AUTO
 
 Flat = dict[str, Any]
 """Settings as in options and config.yaml, where all names are on one level."""
@@ -64,6 +65,7 @@ class RunConfig:
     ranks: int | None = None
     """The number of processes of the engine distributed; one per core by default."""
     estimator: str = "plain"
+    """A name in `ESTIMATORS`, or `auto` until the run starts (`fedcso.runs.auto_estimator`)."""
     device: str = "cpu"
     init: str | None = None
     """The model to start from (`fedcso.runs.initial_model`); the problem's own x_0 by default."""
@@ -79,9 +81,10 @@ class RunConfig:
     """The folder to which paths of the user's files are relative."""
 
     def __post_init__(self) -> None:
-        for table, name in ((ENGINES, self.engine), (ESTIMATORS, self.estimator)):
-            if name not in table:
-                raise UnknownName(table.kind, name, table)
+        if self.engine not in ENGINES:
+            raise UnknownName(ENGINES.kind, self.engine, ENGINES)
+        if self.estimator not in (*ESTIMATORS, AUTO):
+            raise UnknownName(ESTIMATORS.kind, self.estimator, [*ESTIMATORS, AUTO])
         if self.name is not None:
             require("name", self.name, lambda n: re.fullmatch(r"[\w.=-]+", n), "made of letters, digits and - _ . =")
         if self.ranks is not None:
