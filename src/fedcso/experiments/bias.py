@@ -7,6 +7,7 @@ look at x_0 finds a good estimator beforehand (`--estimator auto`).
 import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
+from typing import Any
 
 from fedcso.core.evaluation import GRADIENT_NORM
 from fedcso.core.plan import Plan, round_half_up
@@ -49,8 +50,8 @@ def execute(folder: RunFolder, config: BiasSettings) -> None:
         Picture(
             "bias-estimators",
             report.draw_finals(curves),
-            f"True gradient norm after {samples} for every estimator (columns) and method (markers), mean over seeds "
-            "with 95 % intervals; lower is better. Crosses at the top diverge.",
+            f"True gradient norm after {samples} for every problem (panels), estimator (lines) and method (markers), "
+            "mean over seeds with 95 % intervals; further left is better.",
         ),
         Picture(
             "bias-samples",
@@ -99,6 +100,7 @@ def _unit(
     task, contender = tasks[cell.problem], cell.contender
     number, trial = rounds(config, task, contender), len(rates) > 1
     every = number if trial else max(1, number // config.evaluations)
+    labels: dict[str, Any] = {"estimator": contender.estimator, "clients": config.clients}
     return Unit(
         f"trial {cell.name}" if trial else cell.name,
         task,
@@ -106,7 +108,7 @@ def _unit(
         [config.build(cell.method, rate) for rate in rates],
         seeds,
         estimator=ESTIMATORS[contender.estimator],
-        labels={"estimator": contender.estimator, "clients": config.clients} | dict(config.problems[cell.problem]),
+        labels=labels | dict(config.problems[cell.problem]),
     )
 
 

@@ -130,24 +130,27 @@ def check(finals: Finals, chosen: Mapping[str, Contender]) -> list[Statement]:
 
 
 def draw_finals(curves: Mapping[Cell, Curve]) -> Figure:
-    """Draw the errors at the end: a panel for each problem, a place on the axis for each estimator."""
+    """Draw the errors at the end: a panel for each problem, a line for each estimator, a marker for each method."""
     problems = list(dict.fromkeys(cell.problem for cell in curves))
     contenders = list(dict.fromkeys(cell.contender for cell in curves))
-    figure = Figure(figsize=(3.1 * len(problems), 4.6), layout="constrained")
-    for axes, problem in zip(figure.subplots(1, len(problems), squeeze=False)[0], problems, strict=True):
+    figure = Figure(figsize=(2.6 * len(problems) + 1.2, 0.5 * len(contenders) + 1), layout="constrained")
+    panels = figure.subplots(1, len(problems), squeeze=False, sharey=True)[0]
+    for axes, problem in zip(panels, problems, strict=True):
         for number, method in enumerate(METHODS):
             points = {
                 place + 0.22 * (number - 1): curves[Cell(problem, method, contender)].final
                 for place, contender in enumerate(contenders)
             }
             _draw_points(axes, points, method, number)
-        figures.finish(axes, GRADIENT_NORM)
+        axes.set_xscale("log")
+        figures.plain_numbers(axes.xaxis)
+        axes.set_xlabel("‖∇F(x)‖ at the end")
         _title(axes, problem)
-        axes.set_xlabel("")
-        axes.set_xticks(range(len(contenders)), [one.label for one in contenders], rotation=90)
+        axes.grid(True, axis="x", alpha=0.25, linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(labelsize=8)
-        if problem != problems[0]:
-            axes.set_ylabel("")
+    panels[0].set_yticks(range(len(contenders)), [one.label for one in contenders])
+    panels[0].invert_yaxis()
     figures.add_legend(figure)
     return figure
 
@@ -155,13 +158,27 @@ def draw_finals(curves: Mapping[Cell, Curve]) -> Figure:
 def _draw_points(axes: Axes, points: Mapping[float, Sequence[float]], label: str, number: int) -> None:
     drawn = look(number)
     means = {place: mean_and_interval(values) for place, values in points.items() if math.isfinite(fmean(values))}
-    centres = [mean for mean, _ in means.values()]
     # The lower end is kept above 0, for the logarithmic axis.
     reach = [[min(half, 0.9 * mean) for mean, half in means.values()], [half for _, half in means.values()]]
-    style = {"color": drawn.colour, "marker": drawn.marker, "markersize": 4, "linestyle": "", "capsize": 2}
-    axes.errorbar(list(means), centres, reach, label=label, **style)
-    lost = [place for place in points if place not in means]
-    axes.plot(lost, [0.97] * len(lost), "x", color=drawn.colour, transform=axes.get_xaxis_transform(), clip_on=False)
+    style: dict[str, Any] = {
+        "color": drawn.colour,
+        "marker": drawn.marker,
+        "markersize": 4,
+        "linestyle": "",
+        "capsize": 2,
+    }
+    axes.errorbar([mean for mean, _ in means.values()], list(means), xerr=reach, label=label, **style)
+    for place in points.keys() - means.keys():
+        axes.text(
+            0.99,
+            place,
+            "diverges",
+            color=drawn.colour,
+            fontsize=7,
+            ha="right",
+            va="center",
+            transform=axes.get_yaxis_transform(),
+        )
 
 
 def draw_curves(curves: Mapping[Cell, Curve], method: str) -> Figure:

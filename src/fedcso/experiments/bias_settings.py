@@ -24,7 +24,7 @@ QUICK = ("invariant_logistic", "instrumental", "information")
 """Those of the quick version."""
 
 OUTER = {
-    "invariant_logistic": "log(1 + e^{−y})",
+    "invariant_logistic": "log(1 + exp(−y))",
     "instrumental": "½ y²",
     "policy_evaluation": "½ y²",
     "sinkhorn_dro": "log y",
@@ -88,8 +88,10 @@ class BiasSettings(Settings):
 
     def build(self, method: str, rate: float) -> Algorithm:
         """Return a method with a learning rate that falls to nearly 0 by the end."""
-        momentum = {} if method == "FCSG" else {"momentum": self.momentum}
-        return ALGORITHMS[method](learning_rate=Cosine(rate), **momentum)
+        values: dict[str, Any] = {"learning_rate": Cosine(rate)}
+        if method != "FCSG":
+            values["momentum"] = self.momentum
+        return ALGORITHMS[method](**values)
 
 
 def settings(quick: bool) -> BiasSettings:
