@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from fedcso.models import Functional
     from fedcso.problems import PROBLEMS
     from fedcso.runs.adaptation import adapt
-    from fedcso.theory.diagnosis import Diagnosis, diagnose
+    from fedcso.theory.diagnosis import diagnose
+    from fedcso.theory.verdict import Diagnosis
 
 _PLACES = {
     "ALGORITHMS": "fedcso.algorithms",
@@ -42,7 +43,7 @@ _PLACES = {
     "Codec": "fedcso.core.codec",
     "Cohort": "fedcso.core.oracle",
     "Costs": "fedcso.core.costs",
-    "Diagnosis": "fedcso.theory.diagnosis",
+    "Diagnosis": "fedcso.theory.verdict",
     "ESTIMATORS": "fedcso.estimators",
     "Estimator": "fedcso.core.estimator",
     "FedcsoError": "fedcso.core.errors",

@@ -71,7 +71,6 @@ def test_a_number_that_is_not_finite_is_named_as_ever():
     [
         (LocalSCGD(), PROBLEM, PLAN, "not all alike"),
         (FCSGM(Cosine(0.1, 100)), PROBLEM, PLAN, "not all alike"),
-        (FCSGM(), PROBLEM, Plan(diagnose_every=1, inner_batch=2, inner_batch_most=8), "m changes during the run"),
     ],
 )
 def test_what_cannot_be_compiled_is_refused_with_the_reason(algorithm, problem, plan, told):

@@ -9,7 +9,7 @@ import yaml
 
 from fedcso.experiments import (
     EXPERIMENTS,
-    bias,
+    bias_report,
     communication,
     few_shot_report,
     figure1_report,
@@ -26,7 +26,7 @@ from fedcso.experiments.reproduction import FixedSections
 PAGES = Path(__file__).parents[2] / "docs/reproduction"
 
 DESCRIBE: dict[str, Callable[..., FixedSections]] = {
-    "bias": bias.describe,
+    "bias": bias_report.describe,
     "communication": communication.describe,
     "figure1": figure1_report.describe,
     "figure2": lambda config: few_shot_report.describe(config, 6),

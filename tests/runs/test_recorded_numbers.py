@@ -23,9 +23,9 @@ FORMER = ["--sigmoid", "true", "--margin", "0.5", "--clip", "0", "--learning-rat
 """What were the defaults of auprc when the numbers were recorded."""
 RUNS = {
     "reference": ["nested_quadratic", "--algorithm", *METHODS, "--engine", "reference", *SMALL],
-    "adaptive": [
+    "diagnosed": [
         *("nested_quadratic", "--algorithm", "FCSG-M", "Acc-FCSG-M", *SMALL),
-        *("--diagnose-every", "1", "--inner-batch-most", "64", "--inner-batch", "1"),
+        *("--diagnose-every", "2", "--inner-batch", "2"),
     ],
     "auprc-ragged": ["auprc", "--algorithm", *METHODS[:3], "SOX", "SOAP", *RAGGED, *FEW, "--local-steps", "3", *FORMER],
     "coda": [

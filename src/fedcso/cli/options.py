@@ -20,6 +20,7 @@ from fedcso.runs.folder import read_yaml
 from fedcso.runs.methods import SEND_U, MethodSpec, owners, parse_methods
 from fedcso.runs.specs import CODEC_NAMES, TaskMaker, task_maker
 from fedcso.runs.tracking import TRACKERS
+from fedcso.theory.choice import AUTO
 
 
 def read_options(
@@ -146,9 +147,9 @@ def _add_options(
     group.add_argument("--ranks", type=int, help="processes of the engine distributed; by default one for each core")
     group.add_argument(
         "--estimator",
-        choices=list(ESTIMATORS),
+        choices=[*ESTIMATORS, AUTO],
         default="plain",
-        help="gradient estimator (see: fedcso list estimators)",
+        help="gradient estimator (see: fedcso list estimators); auto chooses one by its error at x_0, and says why",
     )
     group.add_argument("--device", type=str, default="cpu", help="torch device")
     group.add_argument(

@@ -39,8 +39,6 @@ class Plan:
     """ε: stop when the mean of ‖∇F(x̄)‖² over the evaluations so far is at most ε² (if ∇F is known); 0 for never."""
     diagnose_every: int = 0
     """Rounds between two measurements of bias and noise (which cost samples); 0 for never."""
-    inner_batch_most: int | None = None
-    """Double m, up to this, whenever a diagnosis finds a bias above half of ‖∇F‖; never if not given."""
     clip: float = 0.0
     """Clip every client's gradient to this norm at every step; 0 for no clipping."""
     weight_decay: float = 0.0
@@ -63,9 +61,6 @@ class Plan:
         )
         require_nonnegative("epsilon", self.epsilon)
         require_count("diagnose_every", self.diagnose_every, least=0)
-        if self.inner_batch_most is not None:
-            require_count("inner_batch_most", self.inner_batch_most, least=self.inner_batch)
-            require("diagnose_every", self.diagnose_every, bool, "at least 1 if inner_batch_most is given")
         require("clip", self.clip, lambda norm: is_number(norm) and norm >= 0, "a norm, or 0 for no clipping")
         require_nonnegative("weight_decay", self.weight_decay)
         require_count("patience", self.patience, least=0)
@@ -77,11 +72,6 @@ class Plan:
     def initial(self) -> int:
         """B."""
         return self.outer_batch if self.initial_batch is None else self.initial_batch
-
-    @property
-    def adaptive(self) -> bool:
-        """True if m can change during the run."""
-        return self.inner_batch_most is not None
 
     @property
     def total_steps(self) -> int:
@@ -121,7 +111,6 @@ class Plan:
             outer_batch=clients * b,
             initial_batch=self.initial_batch and clients * self.initial_batch,
             inner_batch=inner * m,
-            inner_batch_most=self.inner_batch_most and inner * self.inner_batch_most,
         )
 
     def weight(self, problem: Problem, data: Any) -> float:

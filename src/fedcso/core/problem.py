@@ -7,6 +7,7 @@ inner samples whose distribution depends on ξ. Special cases are ordinary feder
 stochastic compositional optimisation, where η does not depend on ξ.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -60,6 +61,10 @@ class Problem(ABC):
 
     weights_at: str = ""
     """The path in x of the weights of a network (`primal.w`), for problems whose x holds more than these."""
+
+    outer_degree: float = math.inf
+    """The degree of f, if it is a polynomial of ĝ. If it is 1, no estimator is biased; if it is 2, the bias is exactly
+    proportional to 1/m, and extrapolation leaves none of it."""
 
     regulariser: Callable[[Tree], torch.Tensor] | None = None
     """r(x), added to the objective."""

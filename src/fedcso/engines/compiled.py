@@ -36,8 +36,6 @@ def why_not_compiled(algorithm: Algorithm, job: Job) -> str:
         return f"steps of {type(algorithm).__name__} with these settings are not all alike"
     if job.problem.closed_form is None or not job.estimator.is_plain:
         return f"{type(job.problem).__name__} has no formula for the gradient of this estimator"
-    if job.plan.adaptive:
-        return "m changes during the run (inner_batch_most)"
     if not shutil.which(compiler):
         return f"the C++ compiler {compiler!r} was not found (set CXX to another)"
     return ""
@@ -83,4 +81,4 @@ class Compiled(Stacked):
         return state.shared, state.local, answers.losses, answers.probes, answers.oracle.costs.gradients
 
 
-ENGINE = Engine(contextmanager(partial(stacked.start, kind=Compiled)), stacked.can_stack_runs)
+ENGINE = Engine(contextmanager(partial(stacked.start, kind=Compiled)), runs_grids=lambda job: True)

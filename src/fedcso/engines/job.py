@@ -1,7 +1,7 @@
 """The complete, checked specification of one run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -98,12 +98,6 @@ class Job:
     def weights(self, clients: Sequence[int]) -> list[float]:
         """Return the weights of the given clients, not normalised."""
         return [self.plan.weight(self.problem, self.clients[n]) for n in clients]
-
-    def resized(self, inner_batch: int) -> "Job":
-        """Return the same job with another inner batch size m."""
-        if inner_batch == self.plan.inner_batch:
-            return self
-        return replace(self, plan=replace(self.plan, inner_batch=inner_batch))
 
     def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
         """Return the metrics of each model."""

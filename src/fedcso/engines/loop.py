@@ -22,7 +22,7 @@ from fedcso.engines.job import Job
 from fedcso.engines.server import TRAIN_LOSS, Report
 from fedcso.engines.snapshot import Snapshot
 from fedcso.engines.stopping import MEAN_GRADIENT_NORM, is_exhausted, is_small_enough
-from fedcso.theory import adaptive
+from fedcso.theory import monitor
 
 
 class Rounds(ABC):
@@ -43,10 +43,6 @@ class Rounds(ABC):
     @abstractmethod
     def load(self, state: dict[str, Tree]) -> None:
         """Restore such a state."""
-
-    @abstractmethod
-    def resize(self, inner_batch: int) -> None:
-        """Change the inner batch size m from the next round on."""
 
     def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
         """Return the metrics of each run's model."""
@@ -94,8 +90,6 @@ def run_rounds(rounds: Rounds, callbacks: Sequence[Callback] = (), start: Snapsh
     jobs, task, plan = rounds.jobs, rounds.jobs[0].task, rounds.jobs[0].plan
     clock = time.perf_counter()
     start = rounds.agree_on(start)
-    if plan.adaptive and len(jobs) > 1:
-        raise FedcsoError("runs that adapt m (inner_batch_most) can't run together: run them one at a time")
     if start is None:
         models = [job.start() for job in jobs]
         traces = [Trace(last=x, best=x, participation=[0] * len(jobs[0].clients)) for x in models]
@@ -107,9 +101,6 @@ def run_rounds(rounds: Rounds, callbacks: Sequence[Callback] = (), start: Snapsh
         rounds.failures |= {i: trace.failure for i, trace in enumerate(traces) if trace.failure}
         clock -= max(trace.rows[-1]["seconds"] for trace in traces)
         best = [_best_of(trace.rows, deciding_metric(jobs[0].task)) for trace in traces]
-        if plan.adaptive:
-            size = adaptive.INNER_BATCH.name
-            rounds.resize(next(int(row[size]) for row in reversed(traces[0].rows) if size in row))
     for r in range(start.done if start else 0, plan.rounds):
         if over(task, plan, r, traces):
             break
@@ -130,7 +121,7 @@ def run_rounds(rounds: Rounds, callbacks: Sequence[Callback] = (), start: Snapsh
             present = set(report.participants)
             trace.participation = [count + (n in present) for n, count in enumerate(trace.participation)]
         _record_outputs(rounds, traces, [(i, reports[i]) for i in going], r + 1)
-        if (r + 1) % plan.evaluate_every == 0 or r + 1 == plan.rounds or adaptive.due(plan, r + 1):
+        if (r + 1) % plan.evaluate_every == 0 or r + 1 == plan.rounds or monitor.due(plan, r + 1):
             _record(rounds, traces, best, r + 1, losses, clock, going)
         rounds.announce(Progress(r + 1, traces, rounds), callbacks)
     return traces
@@ -150,7 +141,7 @@ def declare(task: Task) -> DeclaredMetrics:
     """Return the metrics that runs on a task record, and which of them decides."""
     deciding = deciding_metric(task).name
     return DeclaredMetrics(
-        [*declare_metrics(task), MEAN_GRADIENT_NORM, *adaptive.METRICS, TRAIN_LOSS],
+        [*declare_metrics(task), MEAN_GRADIENT_NORM, *monitor.METRICS, TRAIN_LOSS],
         deciding,
         task.validates,
         headline=deciding if task.test is None else task.judge.select or deciding,
@@ -180,9 +171,8 @@ def _record(
             count = len(trace.rows)
             mean_square = (before**2 * count + row[GRADIENT_NORM.name] ** 2) / (count + 1)
             row[MEAN_GRADIENT_NORM.name] = mean_square**0.5
-        if adaptive.due(job.plan, done):
+        if monitor.due(job.plan, done):
             row = merge_metrics(row, _diagnosed(one, trace, done))
-            rounds.resize(int(row[adaptive.INNER_BATCH.name]))
         counted = {name: count for name, count in trace.costs.as_dict().items() if name != "rounds"}
         row = merge_metrics(row, counted, {"seconds": time.perf_counter() - clock})
         if prefers(deciding, row[deciding.name], best[i]):
@@ -211,6 +201,6 @@ def _diagnosed(job: Job, trace: Trace, done: int) -> dict[str, float]:
     """Measure bias and noise at the clients of the next round, and count what that costs."""
     some = job.participants(done)
     data, weights = [job.clients[n] for n in some], job.weights(some)
-    found = adaptive.look(job.problem, trace.last, data, weights, job.plan, job.seed, done)
+    found = monitor.look(job.problem, trace.last, data, weights, job.plan, job.seed, done)
     trace.costs += found.costs
     return found.columns

@@ -38,11 +38,6 @@ class ClientByClient(Rounds):
         for name, states in self.held.items():
             states.load(state.get(name, {}))
 
-    def resize(self, inner_batch: int) -> None:
-        """Change the inner batch size m from the next round on."""
-        self.job = self.job.resized(inner_batch)
-        self.jobs = [self.job]
-
     def run_round(self, round: int) -> list[Report | FedcsoError]:
         """Run the local steps of every participant, then average what they send."""
         opened = open_round(self.job, self.server, round)

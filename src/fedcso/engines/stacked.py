@@ -83,10 +83,6 @@ class Stacked(Rounds):
         if MEMORY in state:
             self.memory.load(state[MEMORY])
 
-    def resize(self, inner_batch: int) -> None:
-        """Change the inner batch size m from the next round on."""
-        self.job, *self.jobs = (one.resized(inner_batch) for one in (self.job, *self.jobs))
-
     def run_round(self, round: int) -> list[Report | FedcsoError]:
         """Run a round of all runs."""
         opened = open_round(self.job, self.server, round, self.shape)
@@ -302,9 +298,4 @@ def start(algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int], kind:
         yield kind(algorithms, job, seeds)
 
 
-def can_stack_runs(job: Job) -> bool:
-    """Return whether runs can be stacked: not if each of them adapts its m."""
-    return not job.plan.adaptive
-
-
-ENGINE = Engine(contextmanager(partial(start, kind=Stacked)), can_stack_runs)
+ENGINE = Engine(contextmanager(partial(start, kind=Stacked)), runs_grids=lambda job: True)

@@ -38,7 +38,6 @@ class Work:
 def require_compatible(algorithm: Algorithm, estimator: Estimator, plan: Plan) -> None:
     """Raise if the method can't use the estimator, or the estimator the plan's inner batch size."""
     estimator.check(plan.inner_batch)
-    estimator.check(plan.inner_batch_most or plan.inner_batch)
     if algorithm.tracks and not estimator.is_plain:
         method = type(algorithm).__name__
         raise FedcsoError(f"{method} tracks the inner value and can't use another estimator: set --estimator plain")

@@ -94,10 +94,6 @@ class SiteBySite(Rounds):
         self.server = restore_server(self.job, state, self.server)
         self.remembered = state["remembered"].clone()
 
-    def resize(self, inner_batch: int) -> None:
-        """Raise: sites draw as many samples as the settings say."""
-        raise FedcsoError("inner_batch can't change during a run over real sites")
-
     def run_round(self, round: int) -> list[Report | FedcsoError]:
         """Run a round; if too few sites answer, wait for sites and repeat it."""
         federation, roster = self.connection.federation, self.connection.roster

@@ -83,6 +83,7 @@ class ConditionalSquares(Problem):
     """d, the number of features."""
 
     broadcasts = True
+    outer_degree = 2
 
     def __post_init__(self) -> None:
         require_count("dimension", self.dimension)

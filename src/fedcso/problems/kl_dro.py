@@ -39,6 +39,7 @@ from fedcso.problems.linear_points import (
     SQUARED,
     Loss,
     Points,
+    TableOptions,
     load_points,
     predict,
 )
@@ -147,20 +148,31 @@ def _judge(loss: Loss, regression: bool) -> Judge:
 @with_methods(learning_rate="cosine(0.1)", momentum=0.3)
 @with_plan(rounds=50, local_steps=10, inner_batch=16, clip=1.0)
 def kl_dro(
-    data: str = "diabetes", temperature: float = 1.0, clients: int = 16, alpha: float = 0.0, data_seed: int = 0
+    data: str = "diabetes",
+    temperature: float = 1.0,
+    clients: int = 16,
+    alpha: float = 0.0,
+    data_seed: int = 0,
+    label: str = "",
+    site: str = "",
+    positive: str = "",
 ) -> Task:
     """Learn a linear model for hard examples (distributionally robust optimisation with a KL penalty).
 
     Args:
-        data: diabetes (regression) or breast_cancer (classification), both of scikit-learn
+        data: diabetes (regression) or breast_cancer (classification), both of scikit-learn, or your own table (.csv,
+            .xlsx, .parquet or .npz) for classification, or a folder with one for each site
         temperature: λ; small looks at the hardest examples only
         clients: N, the number of clients
         alpha: Dirichlet concentration of the targets' quarters per client, small for heterogeneous clients; 0 for IID
         data_seed: seed of the split into clients, validation and test data
+        label: of your own table, the column that says which rows are positive
+        site: of your own table, the column that says where a row belongs; without it every file is a site
+        positive: of your own table, the labels that count as positive, separated by commas
     """
-    points = load_points(data, clients, alpha, data_seed)
+    points = load_points(data, clients, alpha, data_seed, TableOptions(label, site, positive))
     loss = SQUARED if points.regression else LOGISTIC
     train = torch.cat([client.target for client in points.clients])
     offset = float(loss.value(torch.zeros_like(train), train).mean())
     problem = KLDRO(points.test.inputs.shape[1], loss, temperature, offset)
-    return Task(problem, points.clients, points.test, points.validation, _judge(loss, points.regression))
+    return points.task(problem, _judge(loss, points.regression))

@@ -1,15 +1,19 @@
 """Linear models: their losses, examples dealt to clients, and the judge of models under shifts of the inputs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 
-from fedcso.core.errors import require_choice, require_nonnegative
+from fedcso.core.errors import InvalidValue, require_choice, require_nonnegative
 from fedcso.core.judge import Judge
 from fedcso.core.metric import Metric
-from fedcso.datasets import load
+from fedcso.core.problem import Problem
+from fedcso.core.task import Task
+from fedcso.datasets import Examples, load
 from fedcso.datasets.partition import partition, train_validation_test
 
 ACCURACY = Metric("accuracy", higher_is_better=True, share=True)
@@ -63,6 +67,12 @@ class LinearData(NamedTuple):
     test: Points
     regression: bool
     """True if targets are numbers (standardised), False if they are labels."""
+    more: Mapping[str, Any] = MappingProxyType({})
+    """What else the task of a user's table has: names of sites, notes, files to export, weights."""
+
+    def task(self, problem: Problem, judge: Judge) -> Task:
+        """Return the task of a problem on these examples."""
+        return Task(problem, self.clients, self.test, self.validation, judge, **self.more)
 
 
 def predict(x: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
@@ -70,9 +80,19 @@ def predict(x: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
     return (inputs * x[..., :-1].unsqueeze(-2)).sum(-1) + x[..., -1:]
 
 
-def load_points(data: str, clients: int, alpha: float, seed: int) -> LinearData:
-    """Return a data set by name, dealt to clients; heterogeneous clients differ in the quarters of their targets."""
-    require_choice("data", data, [*NUMBERS, *LABELS])
+class TableOptions(NamedTuple):
+    """Which columns and labels of a user's table are used; see `fedcso.datasets.tables.sites.load_sites`."""
+
+    label: str
+    site: str
+    positive: str
+
+
+def load_points(data: str, clients: int, alpha: float, seed: int, table: TableOptions) -> LinearData:
+    """Return a data set by name, dealt to clients, or a user's table; alpha makes the quarters of targets unlike."""
+    if Path(data).suffix or Path(data).exists():
+        return _own_table(data, seed, table)
+    require_choice("data", data, [*NUMBERS, *LABELS, "FILE.csv", "FOLDER"])
     regression = data in NUMBERS
     inputs, target = (NUMBERS | LABELS)[data]()
     train, validation, test = train_validation_test(len(target), seed)
@@ -87,6 +107,24 @@ def load_points(data: str, clients: int, alpha: float, seed: int) -> LinearData:
     quarters = torch.bucketize(own, own.quantile(torch.tensor([0.25, 0.5, 0.75]).to(own)))
     shares = partition(quarters, clients, alpha, seed)
     return LinearData([points(train[share]) for share in shares], points(validation), points(test), regression)
+
+
+def _own_table(data: str, seed: int, options: TableOptions) -> LinearData:
+    """Return the examples of a table with a binary label."""
+    from fedcso.datasets.tables.table import load_table  # imported late: pandas takes long to load
+
+    table = load_table(data, options.label, options.site or None, options.positive or None, seed)
+    if len(table.train[0].inputs.shape) != 2:
+        raise InvalidValue("data", data, "a table with numbers and categories: a linear model can't use pictures")
+
+    def points(*parts: Examples) -> Points:
+        inputs, labels = (torch.cat([part[place][:] for part in parts]).double() for place in (0, 1))
+        return Points(torch.arange(len(labels)), inputs, 2 * labels - 1)
+
+    more = {"names": table.sites, "notes": table.notes, "weights": "size"}
+    files = {"files": {"preparation.json": table.preparation.to_json()}}
+    clients = [points(part) for part in table.train]
+    return LinearData(clients, points(*table.validation), points(*table.test), False, more | files)
 
 
 def attacked_judge(regression: bool, attack: float) -> Judge:

@@ -37,6 +37,7 @@ class NestedQuadratic(Problem):
     dtype: torch.dtype = torch.float64
 
     broadcasts = True
+    outer_degree = 2
 
     def __post_init__(self) -> None:
         require_count("dimension", self.dimension)

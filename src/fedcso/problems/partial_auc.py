@@ -20,6 +20,7 @@ Reference: Zhu, Li, Wang, Wu, Yang, When AUC meets DRO: Optimizing Partial AUC f
 Convergence Guarantee, ICML 2022. There CVaR has a threshold for each positive; the common one is not from that paper.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -149,6 +150,12 @@ class TwoWayKL(OneWayKL):
         super().__post_init__()
         require_positive("positive_temperature", self.positive_temperature)
 
+    @property
+    def outer_degree(self) -> float:  # type: ignore[override]
+        """λ/λ', if it is a whole number."""
+        exponent = self.temperature / self.positive_temperature
+        return exponent if exponent.is_integer() else math.inf
+
     def outer(self, y: torch.Tensor, xi: Positives) -> torch.Tensor:
         """Return g^{λ/λ'}."""
         return y ** (self.temperature / self.positive_temperature)
@@ -161,6 +168,7 @@ class OneWayCVaR(OneWayKL):
     max_fpr: float = 0.3
     """ρ."""
     weights_at = "w"
+    outer_degree = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()

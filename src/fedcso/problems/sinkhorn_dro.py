@@ -33,7 +33,16 @@ from fedcso.core.problem import Problem
 from fedcso.core.projections import ball
 from fedcso.core.recommended import with_methods, with_plan
 from fedcso.core.task import Task
-from fedcso.problems.linear_points import LOGISTIC, SQUARED, Loss, Points, attacked_judge, load_points, predict
+from fedcso.problems.linear_points import (
+    LOGISTIC,
+    SQUARED,
+    Loss,
+    Points,
+    TableOptions,
+    attacked_judge,
+    load_points,
+    predict,
+)
 from fedcso.problems.log_mean_exp import safe_exp, safe_log
 
 
@@ -172,19 +181,26 @@ def sinkhorn_dro(
     attack: float = 0.3,
     alpha: float = 0.0,
     data_seed: int = 0,
+    label: str = "",
+    site: str = "",
+    positive: str = "",
 ) -> Task:
     """Learn a linear model for inputs that shift a little (Sinkhorn distributionally robust optimisation).
 
     Args:
-        data: diabetes (regression) or breast_cancer (classification), both of scikit-learn
+        data: diabetes (regression) or breast_cancer (classification), both of scikit-learn, or your own table (.csv,
+            .xlsx, .parquet or .npz) for classification, or a folder with one for each site
         clients: N, the number of clients
         price: λ, the price of transport; small is more robust, and regression needs weights of a norm below √λ
         spread: ε, the variance of shifts of the standardised inputs
         attack: the norm of the worst shift under which models are tested
         alpha: Dirichlet concentration of the targets' quarters per client, small for heterogeneous clients; 0 for IID
         data_seed: seed of the split into clients, validation and test data
+        label: of your own table, the column that says which rows are positive
+        site: of your own table, the column that says where a row belongs; without it every file is a site
+        positive: of your own table, the labels that count as positive, separated by commas
     """
-    points = load_points(data, clients, alpha, data_seed)
+    points = load_points(data, clients, alpha, data_seed, TableOptions(label, site, positive))
     kind = SinkhornRegression if points.regression else SinkhornClassification
     problem = kind(points.test.inputs.shape[1], price, spread)
-    return Task(problem, points.clients, points.test, points.validation, attacked_judge(points.regression, attack))
+    return points.task(problem, attacked_judge(points.regression, attack))

@@ -26,6 +26,7 @@ from fedcso.runs.methods import SEND_U, Method, MethodSpec, build_all, owners, p
 from fedcso.runs.specs import is_own, make_task, task_maker
 from fedcso.runs.study import Study, Unit
 from fedcso.runs.tracking import require_tracker
+from fedcso.theory.choice import AUTO
 
 Flat = dict[str, Any]
 """Settings as in options and config.yaml, where all names are on one level."""
@@ -37,6 +38,11 @@ OWN_OPTIONS = ("net",)
 
 HOW = ("engine", "ranks", "estimator", "device", "init", "fresh_last_layer", "track", "out", "name")
 """Fields with the same name and value in a flat configuration."""
+
+REMOVED = {
+    "inner_batch_most": "m no longer changes during a run; set inner_batch, or reduce the bias by another estimator"
+}
+"""Options of earlier versions that runs can't do without: what to do instead."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,7 @@ class RunConfig:
     ranks: int | None = None
     """The number of processes of the engine distributed; one per core by default."""
     estimator: str = "plain"
+    """A name in `ESTIMATORS`, or `auto` until the run starts (`fedcso.runs.auto_estimator`)."""
     device: str = "cpu"
     init: str | None = None
     """The model to start from (`fedcso.runs.initial_model`); the problem's own x_0 by default."""
@@ -74,9 +81,10 @@ class RunConfig:
     """The folder to which paths of the user's files are relative."""
 
     def __post_init__(self) -> None:
-        for table, name in ((ENGINES, self.engine), (ESTIMATORS, self.estimator)):
-            if name not in table:
-                raise UnknownName(table.kind, name, table)
+        if self.engine not in ENGINES:
+            raise UnknownName(ENGINES.kind, self.engine, ENGINES)
+        if self.estimator not in (*ESTIMATORS, AUTO):
+            raise UnknownName(ESTIMATORS.kind, self.estimator, [*ESTIMATORS, AUTO])
         if self.name is not None:
             require("name", self.name, lambda n: re.fullmatch(r"[\w.=-]+", n), "made of letters, digits and - _ . =")
         if self.ranks is not None:
@@ -92,6 +100,9 @@ class RunConfig:
             raise FedcsoError(
                 "problem is missing: name one, as in `problem: invariant_logistic` (see fedcso list problems)"
             )
+        for name, instead in REMOVED.items():
+            if name in given:
+                raise InvalidValue(name, given[name], f"left out: {instead}")
         usual = recommended(task_maker(str(given["problem"]), root)).methods or MAIN
         methods = parse_methods(as_list(given.get("algorithm", list(usual))), root)
         of_problem = option_names(str(given["problem"]), root)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.command_line import BAD_INPUT, FINE, LOGISTIC, QUADRATIC, call, read_csv, run, without_drawing
+from tests.command_line import BAD_INPUT, FINE, LOGISTIC, call, read_csv, run, without_drawing
 
 QUICK = ["--samples", "64"]
 
@@ -11,7 +11,7 @@ def test_a_problem_is_diagnosed_at_its_start():
     outcome = call("diagnose", "nested_quadratic", "--clients", "3", "--sizes", "1,4", *QUICK)
     assert outcome.code == FINE, outcome.err
     assert "N·b·q = 150 estimates in a round" in outcome.out
-    assert "dominates" in outcome.out
+    assert "m = 1: TOO SMALL: the bias is " in outcome.out
     assert "it takes about m = " in outcome.out
 
 
@@ -25,8 +25,8 @@ def test_the_noise_decides_how_large_m_must_be():
         call("diagnose", "invariant_logistic", "--noise", noise, "--sizes", "1", "--test-points", "10")
         for noise in ("0.01", "5")
     )
-    assert "BIAS dominates" not in quiet.out
-    assert "BIAS dominates" in loud.out
+    assert "m = 1: large enough" in quiet.out
+    assert "m = 1: TOO SMALL" in loud.out
 
 
 @pytest.fixture
@@ -46,15 +46,17 @@ def test_a_run_is_diagnosed_at_its_last_models(folder):
 def test_the_columns_of_a_run_stand_in_its_metrics(folder):
     rows = read_csv(folder / "metrics.csv")
     assert {row["round"] for row in rows if row["bias"]} == {"0", "2"}
-    assert all(row["noise"] and row["gradient_estimate"] and row["inner_batch"] for row in rows if row["bias"])
+    assert all(row["noise"] and row["gradient_estimate"] for row in rows if row["bias"])
 
 
-def test_an_adaptive_run_stops_and_goes_on_like_any_other(tmp_path, monkeypatch):
-    without_drawing(monkeypatch)
-    options = ["--diagnose-every", "1", "--inner-batch", "1", "--inner-batch-most", "8", "--algorithm", "FCSG"]
-    folder = run("run", *QUADRATIC, *options, out=tmp_path)
-    assert {row["seed"] for row in read_csv(folder / "metrics.csv")} == {"0", "1"}
-    assert call("resume", folder).code == FINE
+def test_a_folder_of_a_run_whose_m_grew_is_told_what_to_do(folder):
+    """Earlier versions had --inner-batch-most."""
+    config = folder / "config.yaml"
+    config.write_text(config.read_text() + "inner_batch_most: 8\n")
+    for command in ("resume", "diagnose"):
+        outcome = call(command, folder)
+        assert outcome.code == BAD_INPUT
+        assert "inner_batch_most = 8 must be left out: m no longer changes during a run" in outcome.err
 
 
 MISTAKES = {

@@ -2,7 +2,8 @@
 
 The estimate is examined at the starting point x_0 of a problem, or at the models in the folder of a run. For each inner
 batch m the table shows the bias, which no number of rounds removes, beside the noise of a round, which averages out.
-Below it stands which m would be large enough. The exact gradient is not needed.
+Below it stands for each m whether it is large enough, judged by the bias beside ‖∇F‖ and beside the noise, and which m
+would be. The exact gradient is not needed.
 
 examples:
   fedcso diagnose invariant_logistic
@@ -32,7 +33,8 @@ from fedcso.runs.config import RunConfig, option_names
 from fedcso.runs.execute import same_data
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.specs import make_task, task_maker
-from fedcso.theory.diagnosis import Diagnosis, diagnose
+from fedcso.theory.diagnosis import diagnose
+from fedcso.theory.verdict import Diagnosis, percent
 
 
 def main(arguments: list[str]) -> int:
@@ -41,7 +43,7 @@ def main(arguments: list[str]) -> int:
     parser.usage = "fedcso diagnose PROBLEM|FOLDER [options]"
     parser.add_argument("--sizes", default="1,2,4,8,16,32", help="inner batch sizes m to examine, separated by commas")
     parser.add_argument("--samples", type=int, default=512, help="outer samples to draw, over all clients")
-    parser.add_argument("--target", type=float, help="the bias to aim for; by default the noise of a round")
+    parser.add_argument("--target", type=float, help="the bias to aim for; by default a tenth of ‖∇F‖ and the noise")
     parser.add_argument("--seed", type=int, default=0, help="seed of x_0 and of the samples")
     where = arguments[0] if arguments and not arguments[0].startswith("-") else None
     if where is None:
@@ -71,7 +73,8 @@ def main(arguments: list[str]) -> int:
             seed=options.seed,
         )
         show(_table(found), title=f"{name}: N·b·q = {averaged} estimates in a round")
-        print("\n".join(found.advice(options.target)) + "\n")
+        each = [f"m = {size.m}: {found.verdict(size)}" for size in found.sizes]
+        print("\n".join(each + found.advice(options.target)) + "\n")
     return 0
 
 
@@ -128,10 +131,10 @@ def _table(found: Diagnosis) -> list[dict[str, Any]]:
         {
             "m": size.m,
             "bias": str(size.bias),
-            "share of ‖∇F‖": f"{size.bias.value / found.gradient.value:.0%}" if found.gradient.value else "–",
+            "share of ‖∇F‖": percent(found.share(size).value),
             "noise of one estimate": str(size.noise),
             "noise of a round": f"{found.noise(size):.3g}",
-            "": found.verdict(size),
+            "": str(found.judge(size)),
         }
         for size in found.sizes
     ]

@@ -23,6 +23,7 @@ from fedcso.core.initial_weights import InitialWeights
 from fedcso.core.task import Task
 from fedcso.engines import ranks
 from fedcso.runs import launch
+from fedcso.runs.auto_estimator import settle_estimator
 from fedcso.runs.config import RunConfig
 from fedcso.runs.execute import describe_data, execute_study, needed_files, same_data
 from fedcso.runs.folder import RunFolder
@@ -33,13 +34,14 @@ def main(arguments: list[str]) -> int:
     config = RunConfig.from_flat(read_options("run", str(__doc__), arguments))
     config.require_available()
     task = config.task()
+    settled = settle_estimator(config, task)
+    config = settled.config
     config.units(task)  # raises if something does not fit together, before a folder is created
     for note in task.notes:
         print(f"note    {note}")
-    settings = {"command": "run"} | config.flat()
-    folder = RunFolder.create(
-        Path(config.out), config.title, settings, describe_data(task), config.sources(), needed_files(task)
-    )
+    settled.tell()
+    settings, files = {"command": "run"} | config.flat(), needed_files(task) | settled.files()
+    folder = RunFolder.create(Path(config.out), config.title, settings, describe_data(task), config.sources(), files)
     if launch.needed(config.engine):
         return launch.on_this_host(folder, config.ranks, ["run", *arguments])
     return _carry_out(folder, config, task)

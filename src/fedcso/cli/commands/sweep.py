@@ -12,6 +12,7 @@ examples:
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from fedcso.engines.choice import deciding_metric
 from fedcso.engines.server import TRAIN_LOSS
 from fedcso.reports import outputs, tables
 from fedcso.reports.terminal import conclude, show
+from fedcso.runs.auto_estimator import settle_estimator
 from fedcso.runs.execute import describe_data, execute_study, needed_files, same_data
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.search import require_optuna
@@ -43,10 +45,13 @@ def main(arguments: list[str]) -> int:
     config = SweepConfig.from_flat(read_options("sweep", str(__doc__), arguments, _options))
     config.run.require_available()
     task = config.run.task()
+    settled = settle_estimator(config.run, task)
+    config = replace(config, run=settled.config)
     _check(config, task)
-    settings = {"command": "sweep"} | config.flat()
+    settled.tell()
+    settings, files = {"command": "sweep"} | config.flat(), needed_files(task) | settled.files()
     name, sources = config.run.name or "sweep", config.run.sources()
-    folder = RunFolder.create(Path(config.run.out), name, settings, describe_data(task), sources, needed_files(task))
+    folder = RunFolder.create(Path(config.run.out), name, settings, describe_data(task), sources, files)
     return _carry_out(folder, config, task)
 
 

@@ -26,7 +26,9 @@ from fedcso.federation.deploy.app import write_app
 from fedcso.federation.options import Federation, run_config
 from fedcso.fitting.chosen import Chosen, read_chosen
 from fedcso.reports.decisions import Wishes
+from fedcso.runs.auto_estimator import settle_estimator
 from fedcso.runs.config import Flat, RunConfig, option_names
+from fedcso.theory.choice import AUTO
 
 USAGE = "fedcso flower init FOLDER --problem {problem}"
 
@@ -42,9 +44,12 @@ def main(arguments: list[str]) -> int:
     federation.check(config.plan)
     for algorithm, _ in config.built().values():
         federation.check_method(algorithm, config.plan)
-        require_compatible(algorithm, ESTIMATORS[config.estimator], config.plan)
     if config.problem_options.get("data") != ELSEWHERE:
         config = _one_client_per_site(config, len(federation.names))
+    elif config.estimator == AUTO:
+        raise InvalidValue("estimator", AUTO, "the name of one: the coordinator has no data to choose it by")
+    for algorithm, _ in config.built().values():
+        require_compatible(algorithm, ESTIMATORS[config.estimator], config.plan)
     write_app(folder, config, federation, Wishes() if chosen is None else chosen.wishes)
     print(f"written  {folder}, with README.md for the coordinator and SITE.md for a site")
     if config.problem_options.get("data") == ELSEWHERE:
@@ -116,6 +121,9 @@ def _one_client_per_site(config: RunConfig, sites: int) -> RunConfig:
     task = config.task()
     if len(task.clients) != sites:
         raise InvalidValue("sites", sites, f"{len(task.clients)}, the number of clients of the problem")
+    settled = settle_estimator(config, task)
+    config = settled.config
+    settled.tell()
     for algorithm, _ in config.built().values():
         if algorithm.stacks is False and not algorithm.durable:
             raise FedcsoError(f"{type(algorithm).__name__} can't run over real sites; choose another method")
