@@ -32,6 +32,8 @@ QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
 
 CONNECTION = "fedcso"
 SUPERLINK = "superlink"
+SUPERLINK_PROGRAM = "fedcso.federation.deploy.superlink"
+EXECUTOR_PROGRAM = "fedcso.federation.deploy.executor"
 START_SECONDS = 120.0
 """How long the SuperLink may take to start."""
 
@@ -106,7 +108,7 @@ class Deployment:
         port = port or free_port()
         home = self.folder / "federation" / "flwr"
         home.mkdir(parents=True, exist_ok=True)
-        command = [program("flower-superlink"), "--host", host, "--port", str(port)]
+        command = [sys.executable, "-m", SUPERLINK_PROGRAM, "--host", host, "--port", str(port)]
         command += ["--disable-runtime-dependency-installation", "--database", str(self.folder / "federation/state.db")]
         command += self._server_tls() if secure else ["--insecure"]
         trust = f'root-certificates = "{self.keys / "ca.crt"}"' if secure else "insecure = true"
@@ -182,13 +184,14 @@ class Deployment:
         address = self.address()
         place = self.folder / "sites" / site
         place.mkdir(parents=True, exist_ok=True)
-        command = supernode_command(
+        command = site_command(
+            place,
             f"127.0.0.1:{address['port']}",
             {"site": site, "folder": str(place)} | (own or {}),
             self.keys / "ca.crt" if address["secure"] else None,
             self.site_key(site) if address["secure"] else None,
         )
-        self.processes.start(site_process(site), supervisor_command(place, command), environment(place / "flwr"))
+        self.processes.start(site_process(site), command, environment(place / "flwr"))
 
 
 def site_process(site: str) -> str:
@@ -207,16 +210,32 @@ def environment(home: Path) -> dict[str, str]:
     return QUIET | {"FLWR_HOME": str(home), "PATH": programs + os.pathsep + os.environ.get("PATH", os.defpath)}
 
 
-def supernode_command(
-    superlink: str, node_config: dict[str, str], authority: Path | None, key: Path | None
+def site_command(
+    place: Path, superlink: str, node_config: dict[str, str], authority: Path | None, key: Path | None
 ) -> list[str]:
-    """Return the command that connects a site; without an authority the connection is not encrypted."""
-    command = [program("flower-supernode"), "--superlink", superlink, "--port", str(free_port())]
+    """Return the command that connects a site and keeps it connected, with its process id in the folder `place`.
+
+    Without an authority the connection is not encrypted.
+    """
+    port = free_port()
+    supernode = supernode_command(port, superlink, node_config, authority, key)
+    executor = [sys.executable, "-m", EXECUTOR_PROGRAM, f"127.0.0.1:{port}"]
+    return supervisor_command(place, supernode, executor)
+
+
+def supernode_command(
+    port: int, superlink: str, node_config: dict[str, str], authority: Path | None, key: Path | None
+) -> list[str]:
+    """Return the command of a SuperNode whose messages are answered by an executor, connected at a port of loopback."""
+    command = [program("flower-supernode"), "--superlink", superlink, "--host", "127.0.0.1", "--port", str(port)]
+    command += ["--isolation", "process"]
     command += ["--root-certificates", str(authority)] if authority else ["--insecure"]
     command += ["--auth-supernode-private-key", str(key)] if key else []
     return [*command, "--node-config", " ".join(f"{name}={json.dumps(value)}" for name, value in node_config.items())]
 
 
-def supervisor_command(place: Path, command: Sequence[str]) -> list[str]:
-    """Return a command that runs the given one and restarts it whenever it ends."""
-    return [sys.executable, str(supervise.__file__), str(place / "supernode.pid"), *command]
+def supervisor_command(place: Path, *commands: Sequence[str]) -> list[str]:
+    """Return a command that runs the given ones and restarts them whenever one ends."""
+    first, *others = commands
+    rest = [argument for command in others for argument in (supervise.BETWEEN, *command)]
+    return [sys.executable, str(supervise.__file__), str(place / "supernode.pid"), *first, *rest]

@@ -1,0 +1,110 @@
+"""Long polls for a SuperLink: answer a node that asks for messages when there is one.
+
+A SuperNode that is told that there is no message sleeps for three seconds before it asks again. This ASGI middleware
+holds such an empty answer back and looks again when the coordinator has sent something, at most for HOLD_SECONDS. Every
+look passes through all of Flower's checks, so only registered nodes are kept waiting.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+Event = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Event]]
+Send = Callable[[Event], Awaitable[None]]
+Application = Callable[[Event, Receive, Send], Awaitable[None]]
+"""An ASGI application and what it is called with."""
+
+NODE_ASKS = "/v1/fleet/pull-messages"
+COORDINATOR_SENDS = "/v1/runtime/push-messages"
+COORDINATOR_ASKS = "/v1/runtime/pull-messages"
+
+HOLD_SECONDS = 20.0
+"""How long an empty answer is held back; a SuperNode gives up after 30 s."""
+
+LOOK_SECONDS = 3.0
+"""The longest time between two looks, as without long polls."""
+
+
+class LongPoll:
+    """Middleware that holds back empty answers to nodes."""
+
+    def __init__(self, app: Application):
+        self.app = app
+        self.sending = False
+        self.sent = asyncio.Event()
+        """Set when the coordinator has sent messages, and replaced for the next ones."""
+
+    async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        path = scope.get("path")
+        if path == NODE_ASKS:
+            await self._answer(scope, receive, send)
+            return
+        if path == COORDINATOR_ASKS and self.sending:
+            # A message is announced first and its parts follow. A node that asked for it in between would have to wait
+            # for them; when the coordinator asks for answers, all parts have arrived.
+            self.sending = False
+            self.sent.set()
+            self.sent = asyncio.Event()
+        await self.app(scope, receive, send)
+        if path == COORDINATOR_SENDS:
+            self.sending = True
+
+    async def _answer(self, scope: Event, receive: Receive, send: Send) -> None:
+        """Look for messages until there is one, the time is over, or the node is gone."""
+        body = await _body(receive)
+        gone = asyncio.ensure_future(_disconnected(receive))
+        ends = time.monotonic() + HOLD_SECONDS
+        try:
+            while True:
+                sent = self.sent  # from before the look, so that nothing is missed
+                answer = await self._look(scope, body)
+                left = ends - time.monotonic()
+                if not _is_empty(answer) or left <= 0:
+                    break
+                news = asyncio.ensure_future(sent.wait())
+                await asyncio.wait({gone, news}, timeout=min(left, LOOK_SECONDS), return_when=asyncio.FIRST_COMPLETED)
+                news.cancel()
+                if gone.done():
+                    return  # a look would hand the next message to nobody
+        finally:
+            gone.cancel()
+        for part in answer:
+            await send(part)
+
+    async def _look(self, scope: Event, body: bytes) -> list[Event]:
+        """Return what the application answers to the node now."""
+        answer: list[Event] = []
+        unread = [body]
+
+        async def receive() -> Event:
+            if unread:
+                return {"type": "http.request", "body": unread.pop(), "more_body": False}
+            return await asyncio.get_running_loop().create_future()  # never: `_answer` notices a disconnect
+
+        async def send(part: Event) -> None:
+            answer.append(part)
+
+        await self.app({**scope, "state": dict(scope.get("state", {}))}, receive, send)
+        return answer
+
+
+async def _body(receive: Receive) -> bytes:
+    parts, more = [], True
+    while more:
+        event = await receive()
+        parts.append(event.get("body", b""))
+        more = event.get("more_body", False)
+    return b"".join(parts)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        continue
+
+
+def _is_empty(answer: list[Event]) -> bool:
+    """Return whether the node was told that there is no message: a protocol buffer without fields has no bytes."""
+    return answer[0]["status"] == 200 and not any(part.get("body") for part in answer)
