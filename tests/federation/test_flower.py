@@ -66,19 +66,55 @@ class Malicious:
 def test_a_pickle_on_the_wire_is_never_opened(stype):
     for content in (pickle.dumps(Malicious()), b"\x93NUMPY", b""):
         array = Array("object", (), stype, content)
-        words = ConfigRecord({"json": json.dumps({"tree": "0"})})
+        words = ConfigRecord({"json": json.dumps({"tree": "0", "tensors": [["U8", [1]]]})})
         with pytest.raises(Unreadable):
-            unpack(RecordDict({"arrays": ArrayRecord({"0": array}), "words": words}))
+            unpack(RecordDict({"arrays": ArrayRecord({"tensors": array}), "words": words}))
+
+
+def received(tree="0", tensors=(("F32", [2]),), array=None):
+    """What is read from a message with two numbers whose JSON, or whose array, says something else."""
+    content = pack({}, torch.tensor([1.0, 2.0]))
+    content.config_records["words"]["json"] = json.dumps({"tree": tree, "tensors": tensors})
+    if array is not None:
+        content.array_records["arrays"]["tensors"] = Array(array)
+    return unpack(content)[1]
 
 
 @pytest.mark.parametrize("tree", ["9", {"dict": 3}, {"set": []}, {}, None, 7, {"dict": {}, "list": []}])
 def test_a_message_of_another_kind_is_unreadable_and_nothing_worse(tree):
-    content = pack({}, torch.zeros(1))
-    content.config_records["words"]["json"] = json.dumps({"tree": tree})
+    assert torch.equal(received(), torch.tensor([1.0, 2.0]))
     with pytest.raises(Unreadable):
-        unpack(content)
+        received(tree)
     with pytest.raises(Unreadable):
         unpack(RecordDict())
+
+
+@pytest.mark.parametrize(
+    "tensors",
+    [
+        [["F32", [2]], ["F32", [2]]],  # the same bytes twice
+        [["F32", [1]]],
+        [["F32", [3]]],
+        [["F32", [-1]]],
+        [["F32", [True, 2]]],
+        [["F32", [2.0]]],
+        [["F32", [1 << 60]]],
+        [["O", [2]]],
+        [],
+        7,
+    ],
+)
+def test_tensors_must_be_all_bytes_that_were_sent_each_once(tensors):
+    with pytest.raises(Unreadable):
+        received(tensors=tensors)
+
+
+def test_bytes_must_come_as_bytes():
+    sent = np.array([1.0, 2.0], np.float32).view(np.uint8)
+    assert torch.equal(received(array=sent), torch.tensor([1.0, 2.0]))
+    for array in (sent.view(np.int8), sent.reshape(2, 4)):
+        with pytest.raises(Unreadable):
+            received(array=array)
 
 
 def answer(shared, **words):

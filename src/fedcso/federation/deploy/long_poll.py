@@ -1,8 +1,11 @@
 """Long polls for a SuperLink: answer a node that asks for messages when there is one.
 
 A SuperNode that is told that there is no message sleeps for three seconds before it asks again. This ASGI middleware
-holds such an empty answer back and looks again when the coordinator has sent something, at most for HOLD_SECONDS. Every
-look passes through all of Flower's checks, so only registered nodes are kept waiting.
+holds such an empty answer back until the coordinator has sent something, at most for HOLD_SECONDS.
+
+Messages are announced first, and their parts follow; whoever finds a message without its parts waits a second or more
+before trying again. So a look for messages waits until those who are sending have finished, which is when they ask for
+messages themselves. Every look passes through all of Flower's checks: only registered nodes are kept waiting.
 """
 
 import asyncio
@@ -16,9 +19,10 @@ Send = Callable[[Event], Awaitable[None]]
 Application = Callable[[Event, Receive, Send], Awaitable[None]]
 """An ASGI application and what it is called with."""
 
-NODE_ASKS = "/v1/fleet/pull-messages"
-COORDINATOR_SENDS = "/v1/runtime/push-messages"
-COORDINATOR_ASKS = "/v1/runtime/pull-messages"
+NODES, COORDINATOR = "/v1/fleet", "/v1/runtime"
+SENDING, ASKING = "/push-messages", "/pull-messages"
+PUBLIC_KEY = b"flwr-public-key"
+"""The header that identifies a node."""
 
 HOLD_SECONDS = 20.0
 """How long an empty answer is held back; a SuperNode gives up after 30 s."""
@@ -26,39 +30,55 @@ HOLD_SECONDS = 20.0
 LOOK_SECONDS = 3.0
 """The longest time between two looks, as without long polls."""
 
+PARTS_SECONDS = 1.0
+"""How long a look waits for the parts of messages."""
+
 
 class LongPoll:
-    """Middleware that holds back empty answers to nodes."""
+    """Middleware that holds back empty answers to nodes, and looks that come too early."""
 
     def __init__(self, app: Application):
         self.app = app
-        self.sending = False
+        self.senders: dict[str, dict[bytes, float]] = {NODES: {}, COORDINATOR: {}}
+        """On each side, when those who have not asked since began to send."""
         self.sent = asyncio.Event()
         """Set when the coordinator has sent messages, and replaced for the next ones."""
 
     async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        path = scope.get("path")
-        if path == NODE_ASKS:
+        path = str(scope.get("path"))
+        if path == NODES + ASKING:
+            self.senders[NODES].pop(_key(scope), None)
             await self._answer(scope, receive, send)
             return
-        if path == COORDINATOR_ASKS and self.sending:
-            # A message is announced first and its parts follow. A node that asked for it in between would have to wait
-            # for them; when the coordinator asks for answers, all parts have arrived.
-            self.sending = False
+        if path == COORDINATOR + ASKING:
+            self._note_sent()
+            await self._parts_of(NODES)
+        for side in (NODES, COORDINATOR):
+            if path == side + SENDING:
+                self.senders[side][_key(scope)] = time.monotonic()
+        await self.app(scope, receive, send)
+
+    def _note_sent(self) -> None:
+        """Wake the nodes that wait if the coordinator has sent something since it last asked."""
+        if self.senders[COORDINATOR]:
+            self.senders[COORDINATOR].clear()
             self.sent.set()
             self.sent = asyncio.Event()
-        await self.app(scope, receive, send)
-        if path == COORDINATOR_SENDS:
-            self.sending = True
+
+    async def _parts_of(self, side: str) -> None:
+        """Wait for those who are sending."""
+        while any(time.monotonic() - began < PARTS_SECONDS for began in self.senders[side].values()):
+            await asyncio.sleep(0.02)
 
     async def _answer(self, scope: Event, receive: Receive, send: Send) -> None:
-        """Look for messages until there is one, the time is over, or the node is gone."""
+        """Look for a node's messages until there is one, the time is over, or the node is gone."""
         body = await _body(receive)
         gone = asyncio.ensure_future(_disconnected(receive))
         ends = time.monotonic() + HOLD_SECONDS
         try:
             while True:
+                await self._parts_of(COORDINATOR)
                 sent = self.sent  # from before the look, so that nothing is missed
                 answer = await self._look(scope, body)
                 left = ends - time.monotonic()
@@ -89,6 +109,11 @@ class LongPoll:
 
         await self.app({**scope, "state": dict(scope.get("state", {}))}, receive, send)
         return answer
+
+
+def _key(scope: Event) -> bytes:
+    """Return what identifies the sender; the coordinator needs nothing."""
+    return next((value for name, value in scope["headers"] if name == PUBLIC_KEY), b"")
 
 
 async def _body(receive: Receive) -> bytes:
