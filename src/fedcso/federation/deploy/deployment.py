@@ -10,7 +10,6 @@ FOLDER/runs/         run folders
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,20 +19,15 @@ from typing import Any
 
 from fedcso.core import atomic
 from fedcso.core.errors import FedcsoError
-from fedcso.federation.deploy import supervise
 from fedcso.federation.deploy.app import PACKAGE
+from fedcso.federation.deploy.commands import SUPERLINK_PROGRAM, environment, program, site_command
 from fedcso.federation.deploy.keys import LOOPBACK, make_authority, make_server_certificate, make_site_key
 from fedcso.federation.deploy.processes import Processes, free_port
 from fedcso.federation.deploy.watchdog import listens
 from fedcso.runs.folder import read_yaml
 
-QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
-"""Environment variables that keep Flower from sending usage data and looking for updates."""
-
 CONNECTION = "fedcso"
 SUPERLINK = "superlink"
-SUPERLINK_PROGRAM = "fedcso.federation.deploy.superlink"
-EXECUTOR_PROGRAM = "fedcso.federation.deploy.executor"
 START_SECONDS = 120.0
 """How long the SuperLink may take to start."""
 
@@ -108,7 +102,7 @@ class Deployment:
         port = port or free_port()
         home = self.folder / "federation" / "flwr"
         home.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", SUPERLINK_PROGRAM, "--host", host, "--port", str(port)]
+        command = [*SUPERLINK_PROGRAM, "--host", host, "--port", str(port)]
         command += ["--disable-runtime-dependency-installation", "--database", str(self.folder / "federation/state.db")]
         command += self._server_tls() if secure else ["--insecure"]
         trust = f'root-certificates = "{self.keys / "ca.crt"}"' if secure else "insecure = true"
@@ -197,45 +191,3 @@ class Deployment:
 def site_process(site: str) -> str:
     """Return the name of a site's process."""
     return f"site-{site}"
-
-
-def program(name: str) -> str:
-    """Return the path of one of Flower's programs, from the Python environment of this process."""
-    return str(Path(sys.executable).parent / name)
-
-
-def environment(home: Path) -> dict[str, str]:
-    """Return environment variables that keep Flower's files in `home` and its programs on the PATH."""
-    programs = str(Path(sys.executable).parent)
-    return QUIET | {"FLWR_HOME": str(home), "PATH": programs + os.pathsep + os.environ.get("PATH", os.defpath)}
-
-
-def site_command(
-    place: Path, superlink: str, node_config: dict[str, str], authority: Path | None, key: Path | None
-) -> list[str]:
-    """Return the command that connects a site and keeps it connected, with its process id in the folder `place`.
-
-    Without an authority the connection is not encrypted.
-    """
-    port = free_port()
-    supernode = supernode_command(port, superlink, node_config, authority, key)
-    executor = [sys.executable, "-m", EXECUTOR_PROGRAM, f"127.0.0.1:{port}"]
-    return supervisor_command(place, supernode, executor)
-
-
-def supernode_command(
-    port: int, superlink: str, node_config: dict[str, str], authority: Path | None, key: Path | None
-) -> list[str]:
-    """Return the command of a SuperNode whose messages are answered by an executor, connected at a port of loopback."""
-    command = [program("flower-supernode"), "--superlink", superlink, "--host", "127.0.0.1", "--port", str(port)]
-    command += ["--isolation", "process"]
-    command += ["--root-certificates", str(authority)] if authority else ["--insecure"]
-    command += ["--auth-supernode-private-key", str(key)] if key else []
-    return [*command, "--node-config", " ".join(f"{name}={json.dumps(value)}" for name, value in node_config.items())]
-
-
-def supervisor_command(place: Path, *commands: Sequence[str]) -> list[str]:
-    """Return a command that runs the given ones and restarts them whenever one ends."""
-    first, *others = commands
-    rest = [argument for command in others for argument in (supervise.BETWEEN, *command)]
-    return [sys.executable, str(supervise.__file__), str(place / "supernode.pid"), *first, *rest]

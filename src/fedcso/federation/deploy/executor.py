@@ -11,11 +11,12 @@ import multiprocessing
 import os
 import sys
 import time
+from contextlib import suppress
 
+import httpx
 from flwr.proto.runtime_pb2 import AcquireTaskRequest
 from flwr.supercore.constant import TaskType
 from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
-from flwr.supercore.retry import make_simple_http_retry_invoker
 from flwr.supercore.runtime import RuntimeHttpClient
 from flwr.supercore.utils import disable_process_dumping
 from flwr.supernode.runtime.run_clientapp import run_clientapp
@@ -31,26 +32,23 @@ LOOK_SECONDS = 0.2
 
 
 def main(supernode: str) -> None:
-    """Answer the SuperNode's messages until SIGTERM or SIGINT."""
+    """Answer the SuperNode's messages for as long as the supervisor of both runs."""
     disable_process_dumping(strict=False)  # as in Flower's executor: other processes must not read tokens here
     load_what_messages_need()
     gc.freeze()  # so that forked processes share this memory
-    runtime = RuntimeHttpClient.from_server_address(
-        supernode,
-        insecure=True,
-        root_certificates=None,
-        interceptors=[RuntimeVersionHttpInterceptor(component_name="SuperExec")],
-        retry_invoker=make_simple_http_retry_invoker(),
-    )
+    version = RuntimeVersionHttpInterceptor(component_name="SuperExec")
+    runtime = RuntimeHttpClient.from_server_address(supernode, True, None, interceptors=[version])
     request = AcquireTaskRequest(supported_task_types=[TaskType.CLIENT_APP])
-    own = {"insecure": True, "parent_pid": os.getpid()}  # it ends when this process does
-    forking = multiprocessing.get_context("fork")
-    while True:
-        task = runtime.AcquireTask(request)
-        if task.token:
-            forking.Process(target=run_clientapp, args=(supernode, task.token), kwargs=own).start()
+    fork, supervisor = multiprocessing.get_context("fork"), os.getppid()
+    while os.getppid() == supervisor:  # which starts the SuperNode, too
+        with suppress(httpx.TransportError):  # the SuperNode takes longer to start
+            token = runtime.AcquireTask(request).token
+            if token:
+                fork.Process(target=run_clientapp, args=(supernode, token, True, None, os.getpid())).start()
         multiprocessing.active_children()  # reaps those that have ended
         time.sleep(LOOK_SECONDS)
+    for process in multiprocessing.active_children():
+        process.terminate()
 
 
 def load_what_messages_need() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError, InvalidValue, require
 from fedcso.datasets.tables.describe import describe_table
-from fedcso.federation.deploy.deployment import environment, site_command
+from fedcso.federation.deploy.commands import environment, site_command
 from fedcso.federation.deploy.keys import LOOPBACK
 from fedcso.federation.site import COLUMNS
 
