@@ -31,10 +31,3 @@ def test_the_package_imports_nothing_but_torch():
 def test_the_site_part_of_a_federation_imports_nothing_but_torch():
     pytest.importorskip("flwr", reason="needs Flower: pip install 'fedcso[flower]'")
     assert heavy_modules("import fedcso.federation.client") == ["torch"]
-
-
-def test_the_executor_of_a_site_imports_what_messages_need_without_starting_a_thread():
-    pytest.importorskip("flwr", reason="needs Flower: pip install 'fedcso[flower]'")
-    load = "import threading; from fedcso.federation.deploy.executor import load_what_messages_need as load; load()"
-    loaded = heavy_modules(f"{load}; assert threading.active_count() == 1")  # a process with threads can't be forked
-    assert {"torch", "pandas", "sklearn"} <= set(loaded)
