@@ -93,7 +93,13 @@ class Deployment:
 
     # ------------------------------------------------------------------------------- the SuperLink
 
-    def start_superlink(self, host: str = "127.0.0.1", port: int = 0, secure: bool = True) -> int:
+    def start_superlink(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        secure: bool = True,
+        program: Sequence[str] = SUPERLINK_PROGRAM,
+    ) -> int:
         """Start the SuperLink, wait until it accepts connections, and return its port."""
         if not secure and host not in LOOPBACK:
             raise FedcsoError(
@@ -102,7 +108,7 @@ class Deployment:
         port = port or free_port()
         home = self.folder / "federation" / "flwr"
         home.mkdir(parents=True, exist_ok=True)
-        command = [*SUPERLINK_PROGRAM, "--host", host, "--port", str(port)]
+        command = [*program, "--host", host, "--port", str(port)]
         command += ["--disable-runtime-dependency-installation", "--database", str(self.folder / "federation/state.db")]
         command += self._server_tls() if secure else ["--insecure"]
         trust = f'root-certificates = "{self.keys / "ca.crt"}"' if secure else "insecure = true"

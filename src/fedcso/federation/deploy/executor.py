@@ -61,4 +61,5 @@ def load_what_messages_need() -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    with suppress(KeyboardInterrupt):  # Ctrl-C reaches the supervisor, too
+        main(sys.argv[1])
