@@ -1,7 +1,7 @@
-"""Messages over Flower: all tensors of a tree in one array of bytes (no pickle), and JSON beside it.
+"""Messages over Flower: all tensors of a tree as bytes (no pickle), and JSON beside them.
 
-Flower stores, sends and fetches every array of a message by itself, on each of its ways four times. With one array, a
-network of many tensors takes no more requests than a single number.
+Flower stores, sends and fetches every record and every array of a message by itself, so a message is one record. Larger
+tensors are one array beside it, which Flower divides.
 """
 
 import json
@@ -16,6 +16,9 @@ from fedcso.core.errors import FedcsoError
 from fedcso.core.packing import DTYPES, NAMES, Leaf, as_bytes, as_tensor, decode, encode
 from fedcso.core.tree import Tree
 
+SMALL = 1_000_000
+"""Up to so many bytes, tensors are in the same record as the JSON."""
+
 
 class Unreadable(FedcsoError):
     """A message that fedcso can't read."""
@@ -29,23 +32,24 @@ def pack(words: dict[str, Any], tree: Tree = ()) -> RecordDict:
     assert len(tensors) == len(named)  # spilled states are never sent
     kinds = [[NAMES[tensor.dtype], list(tensor.shape)] for tensor in tensors]
     content = b"".join(as_bytes(tensor) for tensor in tensors)
-    arrays = ArrayRecord({"tensors": Array(np.frombuffer(content, np.uint8))})
     text = json.dumps(words | {"tree": structure, "tensors": kinds})
-    return RecordDict({"arrays": arrays, "words": ConfigRecord({"json": text})})
+    if len(content) <= SMALL:
+        return RecordDict({"words": ConfigRecord({"json": text, "tensors": content})})
+    array = Array(np.frombuffer(content, np.uint8))
+    return RecordDict({"words": ConfigRecord({"json": text}), "arrays": ArrayRecord({"tensors": array})})
 
 
 def unpack(content: RecordDict) -> tuple[dict[str, Any], Tree]:
     """Return the JSON values and the tree of a message; raise `Unreadable` for any malformed content."""
     try:
-        words = json.loads(str(content.config_records["words"]["json"]))
-        sent = content.array_records["arrays"]["tensors"].numpy()
-        if sent.dtype != np.uint8 or sent.ndim != 1:
-            raise TypeError
+        record = content.config_records["words"]
+        words = json.loads(str(record["json"]))
+        sent = record["tensors"] if "tensors" in record else _array_of(content)
         tensors: dict[str, Leaf] = {}
         begin = 0
         for kind, shape in words.pop("tensors"):  # one after the other: no byte is used twice
             end = begin + _length(DTYPES[kind], shape)
-            tensors[str(len(tensors))] = as_tensor(sent[begin:end].tobytes(), DTYPES[kind], shape)
+            tensors[str(len(tensors))] = as_tensor(sent[begin:end], DTYPES[kind], shape)
             begin = end
         if begin != len(sent):
             raise ValueError
@@ -54,9 +58,16 @@ def unpack(content: RecordDict) -> tuple[dict[str, Any], Tree]:
         raise Unreadable(f"a message can't be read ({type(error).__name__})") from error
 
 
+def _array_of(content: RecordDict) -> bytes:
+    array = content.array_records["arrays"]["tensors"].numpy()
+    if array.dtype != np.uint8 or array.ndim != 1:
+        raise TypeError
+    return array.tobytes()
+
+
 def _length(dtype: torch.dtype, shape: list[int]) -> int:
     """Return the number of bytes of a tensor."""
-    if not all(type(size) is int and size >= 0 for size in shape):
+    if not all(isinstance(size, int) and size >= 0 for size in shape):
         raise ValueError
     return math.prod(shape) * dtype.itemsize
 
@@ -64,5 +75,5 @@ def _length(dtype: torch.dtype, shape: list[int]) -> int:
 def size(content: RecordDict) -> int:
     """Return the bytes of arrays and JSON, before encryption."""
     arrays = sum(len(array.data) for record in content.array_records.values() for array in record.values())
-    words = sum(len(str(value)) for record in content.config_records.values() for value in record.values())
-    return arrays + words
+    values = [value for record in content.config_records.values() for value in record.values()]
+    return arrays + sum(len(value if isinstance(value, str | bytes) else str(value)) for value in values)
