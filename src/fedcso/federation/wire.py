@@ -42,9 +42,7 @@ def pack(words: dict[str, Any], tree: Tree = ()) -> RecordDict:
 def unpack(content: RecordDict) -> tuple[dict[str, Any], Tree]:
     """Return the JSON values and the tree of a message; raise `Unreadable` for any malformed content."""
     try:
-        record = content.config_records["words"]
-        words = json.loads(str(record["json"]))
-        sent = record["tensors"] if "tensors" in record else _array_of(content)
+        words, sent = json.loads(str(content.config_records["words"]["json"])), _bytes_of(content)
         tensors: dict[str, Leaf] = {}
         begin = 0
         for kind, shape in words.pop("tensors"):  # one after the other: no byte is used twice
@@ -58,7 +56,11 @@ def unpack(content: RecordDict) -> tuple[dict[str, Any], Tree]:
         raise Unreadable(f"a message can't be read ({type(error).__name__})") from error
 
 
-def _array_of(content: RecordDict) -> bytes:
+def _bytes_of(content: RecordDict) -> bytes:
+    """Return the bytes of all tensors; raise if they are something else."""
+    small = content.config_records["words"].get("tensors")
+    if isinstance(small, bytes):
+        return small
     array = content.array_records["arrays"]["tensors"].numpy()
     if array.dtype != np.uint8 or array.ndim != 1:
         raise TypeError

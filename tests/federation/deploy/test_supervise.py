@@ -58,7 +58,7 @@ def gone(pid):
 def test_what_ended_is_started_again(run):
     process = run(["/bin/sh", "-c", "echo started; exit 3"])
     assert process.stdout.readline() == "started\n"
-    assert process.stderr.readline() == "fedcso: sh -c ended with code 3; starting it again\n"
+    assert process.stderr.readline() == "fedcso: sh ended with code 3; starting it again\n"
     assert process.stdout.readline() == "started\n"
 
 

@@ -27,8 +27,11 @@ from fedcso.problems import PROBLEMS
 MODULES = ("fedcso.federation.client", "fedcso.datasets.tables.describe", "sklearn.datasets", "sklearn.metrics")
 """What messages need besides methods and problems; some problems import the latter only when they use them."""
 
-LOOK_SECONDS = 0.2
-"""How often to ask the SuperNode, on this machine, whether it has a message."""
+LOOK_SECONDS, SELDOM_SECONDS = 0.1, 1.0
+"""How soon to ask the SuperNode again whether it has a message: after one at first, and after a long time without."""
+
+SLOWER = 1.1
+"""Every look is later than the one before by this factor, so looking adds at most a tenth to what is waited for."""
 
 
 def main(supernode: str) -> None:
@@ -39,14 +42,16 @@ def main(supernode: str) -> None:
     version = RuntimeVersionHttpInterceptor(component_name="SuperExec")
     runtime = RuntimeHttpClient.from_server_address(supernode, True, None, interceptors=[version])
     request = AcquireTaskRequest(supported_task_types=[TaskType.CLIENT_APP])
-    fork, supervisor = multiprocessing.get_context("fork"), os.getppid()
+    fork, supervisor, pause = multiprocessing.get_context("fork"), os.getppid(), LOOK_SECONDS
     while os.getppid() == supervisor:  # which starts the SuperNode, too
         with suppress(httpx.TransportError):  # the SuperNode takes longer to start
             token = runtime.AcquireTask(request).token
             if token:
                 fork.Process(target=run_clientapp, args=(supernode, token, True, None, os.getpid())).start()
+                pause = LOOK_SECONDS
         multiprocessing.active_children()  # reaps those that have ended
-        time.sleep(LOOK_SECONDS)
+        time.sleep(pause)
+        pause = min(SLOWER * pause, SELDOM_SECONDS)
     for process in multiprocessing.active_children():
         process.terminate()
 

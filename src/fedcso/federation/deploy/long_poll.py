@@ -102,7 +102,8 @@ class LongPoll:
         async def receive() -> Event:
             if unread:
                 return {"type": "http.request", "body": unread.pop(), "more_body": False}
-            return await asyncio.get_running_loop().create_future()  # never: `_answer` notices a disconnect
+            never: asyncio.Future[Event] = asyncio.get_running_loop().create_future()
+            return await never  # a disconnect is noticed by `_answer`
 
         async def send(part: Event) -> None:
             answer.append(part)

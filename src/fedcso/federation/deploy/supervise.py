@@ -38,14 +38,12 @@ def main(pid_file: str, commands: Sequence[Sequence[str]]) -> int:
             file.write(str(unit[0].pid))
         while not ending and all(process.poll() is None for process in unit):
             time.sleep(LOOK_SECONDS)
-        ended = [process for process in unit if process.poll() is not None]
+        ended = {place: code for place, process in enumerate(unit) if (code := process.poll()) is not None}
         _stop(unit)
         again = time.monotonic() + PAUSE_SECONDS
-        for process in ended if not ending else []:
-            name = " ".join(os.path.basename(part) for part in process.args[:2])  # not the node's configuration
-            print(
-                f"fedcso: {name} ended with code {process.returncode}; starting it again", file=sys.stderr, flush=True
-            )
+        for place, code in ended.items() if not ending else ():
+            name = os.path.basename(commands[place][0])  # the rest of the command holds the node's configuration
+            print(f"fedcso: {name} ended with code {code}; starting it again", file=sys.stderr, flush=True)
         while not ending and time.monotonic() < again:
             time.sleep(LOOK_SECONDS)
     if os.path.exists(pid_file):
