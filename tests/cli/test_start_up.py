@@ -26,3 +26,8 @@ def test_an_unknown_command_imports_nothing_heavy():
 
 def test_the_package_imports_nothing_but_torch():
     assert heavy_modules("import fedcso; fedcso.Task") == ["torch"]
+
+
+def test_the_site_part_of_a_federation_imports_nothing_but_torch():
+    pytest.importorskip("flwr", reason="needs Flower: pip install 'fedcso[flower]'")
+    assert heavy_modules("import fedcso.federation.client") == ["torch"]

@@ -16,7 +16,7 @@ from fedcso.federation.site import Site
 from fedcso.federation.wire import pack
 from fedcso.fitting.exported import Model
 from fedcso.reports.calibration import Calibration
-from fedcso.reports.decisions import Held
+from fedcso.reports.held import Held
 from fedcso.reports.reliability import brier_score
 from fedcso.reports.score_counts import fixed_bins
 from fedcso.reports.thresholds import Threshold

@@ -22,6 +22,7 @@ from fedcso.core.streams import stream
 from fedcso.core.tree import named_leaves
 from fedcso.engines.job import Job
 from fedcso.engines.server import open_round
+from fedcso.federation import wire
 from fedcso.federation.acceptance import Expected, accepted
 from fedcso.federation.exchange import Response
 from fedcso.federation.memory import Memory
@@ -66,19 +67,69 @@ class Malicious:
 def test_a_pickle_on_the_wire_is_never_opened(stype):
     for content in (pickle.dumps(Malicious()), b"\x93NUMPY", b""):
         array = Array("object", (), stype, content)
-        words = ConfigRecord({"json": json.dumps({"tree": "0"})})
+        text = json.dumps({"tree": "0", "tensors": [["U8", [len(content)]]]})
+        words = ConfigRecord({"json": text})
         with pytest.raises(Unreadable):
-            unpack(RecordDict({"arrays": ArrayRecord({"0": array}), "words": words}))
+            unpack(RecordDict({"arrays": ArrayRecord({"tensors": array}), "words": words}))
+
+
+def received(tree="0", tensors=(("F32", [2]),), sent=None):
+    """What is read from a message with two numbers, if its JSON or its bytes are others."""
+    content = pack({}, torch.tensor([1.0, 2.0]))
+    record = content.config_records["words"]
+    record["json"] = json.dumps({"tree": tree, "tensors": tensors})
+    record["tensors"] = record["tensors"] if sent is None else sent
+    return unpack(content)[1]
 
 
 @pytest.mark.parametrize("tree", ["9", {"dict": 3}, {"set": []}, {}, None, 7, {"dict": {}, "list": []}])
 def test_a_message_of_another_kind_is_unreadable_and_nothing_worse(tree):
-    content = pack({}, torch.zeros(1))
-    content.config_records["words"]["json"] = json.dumps({"tree": tree})
+    assert torch.equal(received(), torch.tensor([1.0, 2.0]))
     with pytest.raises(Unreadable):
-        unpack(content)
+        received(tree)
     with pytest.raises(Unreadable):
         unpack(RecordDict())
+
+
+@pytest.mark.parametrize(
+    "tensors",
+    [
+        [["F32", [2]], ["F32", [2]]],  # the same bytes twice
+        [["F32", [1]]],
+        [["F32", [3]]],
+        [["F32", [-1]]],
+        [["F32", [2.0]]],
+        [["F32", [1 << 60]]],
+        [["O", [2]]],
+        [],
+        7,
+    ],
+)
+def test_tensors_must_be_all_bytes_that_were_sent_each_once(tensors):
+    with pytest.raises(Unreadable):
+        received(tensors=tensors)
+
+
+@pytest.mark.parametrize("sent", ["12345678", 8, [0.5] * 8, b"1234567"])
+def test_bytes_must_come_as_bytes(sent):
+    with pytest.raises(Unreadable):
+        received(sent=sent)
+
+
+def test_large_tensors_are_an_array_beside_the_record(monkeypatch):
+    small = pack({"round": 3}, TREE)
+    monkeypatch.setattr(wire, "SMALL", 10)
+    large = pack({"round": 3}, TREE)
+    assert (len(small), len(large)) == (1, 2)
+    assert size(small) < size(large) < size(small) + 200
+    for (path, a), (same, b) in zip(named_leaves(TREE), named_leaves(unpack(large)[1]), strict=True):
+        assert path == same
+        assert torch.equal(a, b)
+    sent = np.zeros(8, np.uint8)
+    for array in (sent.view(np.int8), sent.reshape(2, 4)):
+        words = ConfigRecord({"json": json.dumps({"tree": "0", "tensors": [["U8", [8]]]})})
+        with pytest.raises(Unreadable):
+            unpack(RecordDict({"words": words, "arrays": ArrayRecord({"tensors": Array(array)})}))
 
 
 def answer(shared, **words):

@@ -83,7 +83,7 @@ def chunks(head: dict[str, Any], tensors: dict[str, Leaf]) -> Iterator[bytes]:
     text += b" " * (-len(text) % 8)
     yield len(text).to_bytes(8, "little") + text
     for leaf in tensors.values():
-        yield leaf.content() if isinstance(leaf, Spilled) else _as_bytes(leaf)
+        yield leaf.content() if isinstance(leaf, Spilled) else as_bytes(leaf)
 
 
 def parse(read: Reader, device: str = "cpu") -> tuple[dict[str, Any], dict[str, Leaf]]:
@@ -97,10 +97,8 @@ def parse(read: Reader, device: str = "cpu") -> tuple[dict[str, Any], dict[str, 
         if name in notes:
             tensors[name] = Spilled(read, 8 + length + start, end - start)
             continue
-        content = bytearray(read(8 + length + start, end - start))
-        dtype = DTYPES[entry["dtype"]]
-        flat = torch.frombuffer(content, dtype=dtype) if content else torch.empty(0, dtype=dtype)
-        tensors[name] = flat.reshape(entry["shape"]).to(device)
+        content = read(8 + length + start, end - start)
+        tensors[name] = as_tensor(content, DTYPES[entry["dtype"]], entry["shape"]).to(device)
     return json.loads(notes["fedcso"]), tensors
 
 
@@ -146,6 +144,13 @@ def decode(code: Any, tensors: dict[str, Leaf]) -> Tree:
     return {"tuple": tuple, "list": list}[kind](decode(child, tensors) for child in children)
 
 
-def _as_bytes(tensor: torch.Tensor) -> bytes:
+def as_bytes(tensor: torch.Tensor) -> bytes:
+    """Return the numbers of a tensor."""
     flat = tensor.cpu().contiguous().reshape(-1)
     return flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
+
+
+def as_tensor(content: bytes, dtype: torch.dtype, shape: list[int]) -> torch.Tensor:
+    """Return the tensor with these numbers."""
+    flat = torch.frombuffer(bytearray(content), dtype=dtype) if content else torch.empty(0, dtype=dtype)
+    return flat.reshape(shape)

@@ -14,7 +14,7 @@ import torch
 from fedcso.core.judge import Judge
 from fedcso.core.tree import Tree
 from fedcso.federation.wire import Unreadable
-from fedcso.reports.decisions import Held
+from fedcso.reports.held import Held
 from fedcso.reports.score_counts import ScoreCounts, fixed_bins
 
 PARTS = ("validation", "test")

@@ -13,7 +13,11 @@ from flwr.serverapp import Grid
 
 from fedcso.federation.wire import size
 
-POLL_SECONDS = 0.25
+POLL_SECONDS, SELDOM_SECONDS = 0.1, 0.5
+"""How soon to look again for answers: at first, and after a while."""
+
+SLOWER = 1.1
+"""Every look is later than the one before by this factor."""
 
 ERRORS = {
     1: "its app could not be loaded",
@@ -52,13 +56,15 @@ def exchange(grid: Grid, kind: str, contents: Mapping[int, RecordDict], seconds:
     waiting = {number: node for number, node in zip(numbers, contents, strict=True) if number}
     unsent = set(contents) - set(waiting.values())
     found: dict[int, Response] = {}
+    pause = POLL_SECONDS
     while waiting and time.monotonic() - started < seconds:
         for reply in grid.pull_messages(list(waiting)):
             # The source of an error is the SuperLink; only the message it replies to identifies the node.
             node = waiting.pop(reply.metadata.reply_to_message_id)
             found[node] = _arrival(reply, time.monotonic() - started, sizes[node])
         if waiting:
-            time.sleep(POLL_SECONDS)
+            time.sleep(pause)
+            pause = min(SLOWER * pause, SELDOM_SECONDS)
     for node in contents:
         if node not in found:
             reason = NOT_SENT if node in unsent else NO_ANSWER

@@ -1,9 +1,11 @@
-"""Messages over Flower: a tree as one ArrayRecord (plain numeric arrays, no pickle), and JSON beside it.
+"""Messages over Flower: all tensors of a tree as bytes (no pickle), and JSON beside them.
 
-Numbers of a type that numpy does not have (bfloat16) travel as whole numbers of the same bits, their type named beside.
+Flower stores, sends and fetches every record and every array of a message by itself, so a message is one record. Larger
+tensors are one array beside it, which Flower divides.
 """
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,11 @@ import torch
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 from fedcso.core.errors import FedcsoError
-from fedcso.core.packing import DTYPES, NAMES, Leaf, decode, encode
+from fedcso.core.packing import DTYPES, NAMES, Leaf, as_bytes, as_tensor, decode, encode
 from fedcso.core.tree import Tree
 
-SAME_BITS = {torch.bfloat16: torch.int16}
-"""Types that numpy lacks, and the types as which their bits are sent."""
+SMALL = 1_000_000
+"""Up to so many bytes, tensors are in the same record as the JSON."""
 
 
 class Unreadable(FedcsoError):
@@ -24,43 +26,56 @@ class Unreadable(FedcsoError):
 
 def pack(words: dict[str, Any], tree: Tree = ()) -> RecordDict:
     """Return the content of a message."""
-    tensors: dict[str, Leaf] = {}
-    structure = encode(tree, tensors, {})
-    arrays = ArrayRecord({name: Array(_numpy(leaf)) for name, leaf in tensors.items()})
-    types = {name: NAMES[kind] for name, leaf in tensors.items() if (kind := _tensor(leaf).dtype) in SAME_BITS}
-    text = json.dumps(words | {"tree": structure, "types": types})
-    return RecordDict({"arrays": arrays, "words": ConfigRecord({"json": text})})
+    named: dict[str, Leaf] = {}
+    structure = encode(tree, named, {})
+    tensors = [leaf for leaf in named.values() if isinstance(leaf, torch.Tensor)]
+    assert len(tensors) == len(named)  # spilled states are never sent
+    kinds = [[NAMES[tensor.dtype], list(tensor.shape)] for tensor in tensors]
+    content = b"".join(as_bytes(tensor) for tensor in tensors)
+    text = json.dumps(words | {"tree": structure, "tensors": kinds})
+    if len(content) <= SMALL:
+        return RecordDict({"words": ConfigRecord({"json": text, "tensors": content})})
+    array = Array(np.frombuffer(content, np.uint8))
+    return RecordDict({"words": ConfigRecord({"json": text}), "arrays": ArrayRecord({"tensors": array})})
 
 
 def unpack(content: RecordDict) -> tuple[dict[str, Any], Tree]:
     """Return the JSON values and the tree of a message; raise `Unreadable` for any malformed content."""
     try:
-        words = json.loads(str(content.config_records["words"]["json"]))
-        arrays = content.array_records["arrays"]
-        types = words.pop("types")
-        tensors: dict[str, Leaf] = {name: _leaf(array.numpy(), types.get(name)) for name, array in arrays.items()}
+        words, sent = json.loads(str(content.config_records["words"]["json"])), _bytes_of(content)
+        tensors: dict[str, Leaf] = {}
+        begin = 0
+        for kind, shape in words.pop("tensors"):  # one after the other: no byte is used twice
+            end = begin + _length(DTYPES[kind], shape)
+            tensors[str(len(tensors))] = as_tensor(sent[begin:end], DTYPES[kind], shape)
+            begin = end
+        if begin != len(sent):
+            raise ValueError
         return words, decode(words.pop("tree"), tensors)
     except Exception as error:  # the sender may be anyone
         raise Unreadable(f"a message can't be read ({type(error).__name__})") from error
 
 
-def _numpy(leaf: Leaf) -> np.ndarray:
-    tensor = _tensor(leaf).cpu().contiguous()
-    return tensor.view(SAME_BITS.get(tensor.dtype, tensor.dtype)).numpy()
+def _bytes_of(content: RecordDict) -> bytes:
+    """Return the bytes of all tensors; raise if they are something else."""
+    small = content.config_records["words"].get("tensors")
+    if isinstance(small, bytes):
+        return small
+    array = content.array_records["arrays"]["tensors"].numpy()
+    if array.dtype != np.uint8 or array.ndim != 1:
+        raise TypeError
+    return array.tobytes()
 
 
-def _tensor(leaf: Leaf) -> torch.Tensor:
-    assert isinstance(leaf, torch.Tensor)  # spilled states are never sent
-    return leaf
-
-
-def _leaf(array: np.ndarray, kind: str | None) -> torch.Tensor:
-    tensor = torch.from_numpy(array.copy())
-    return tensor if kind is None else tensor.view(DTYPES[kind])
+def _length(dtype: torch.dtype, shape: list[int]) -> int:
+    """Return the number of bytes of a tensor."""
+    if not all(isinstance(size, int) and size >= 0 for size in shape):
+        raise ValueError
+    return math.prod(shape) * dtype.itemsize
 
 
 def size(content: RecordDict) -> int:
     """Return the bytes of arrays and JSON, before encryption."""
     arrays = sum(len(array.data) for record in content.array_records.values() for array in record.values())
-    words = sum(len(str(value)) for record in content.config_records.values() for value in record.values())
-    return arrays + words
+    values = [value for record in content.config_records.values() for value in record.values()]
+    return arrays + sum(len(value if isinstance(value, str | bytes) else str(value)) for value in values)

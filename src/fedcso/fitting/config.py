@@ -7,7 +7,7 @@ from typing import Any
 from fedcso.core import user_code
 from fedcso.core.errors import FedcsoError, require_count, require_positive
 from fedcso.datasets.tables.sites import Sites, load_sites
-from fedcso.reports.decisions import Wishes
+from fedcso.reports.wishes import Wishes
 from fedcso.runs.specs import is_own
 
 WISHES = [wish.name for wish in fields(Wishes)]

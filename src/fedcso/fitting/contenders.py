@@ -10,7 +10,7 @@ from fedcso.datasets.tables.sites import Sites
 from fedcso.fitting.result import Contender
 from fedcso.fitting.yardsticks import Yardstick
 from fedcso.reports.bootstrap import Bootstrap, Measured, bootstrap
-from fedcso.reports.decisions import Held
+from fedcso.reports.held import Held
 from fedcso.reports.ranking import METRICS, Ranking
 
 

@@ -26,7 +26,8 @@ from fedcso.fitting.search import Search
 from fedcso.fitting.train import Trainer, Tried, make_task, run_settings
 from fedcso.fitting.yardsticks import Yardstick, measure_yardsticks, rank_with
 from fedcso.reports import tables
-from fedcso.reports.decisions import Held, column_importance, decide
+from fedcso.reports.decisions import column_importance, decide
+from fedcso.reports.held import Held
 from fedcso.runs.execute import at_work, execute_study
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.study import Results, Study, Unit

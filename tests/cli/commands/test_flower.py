@@ -22,7 +22,8 @@ pytest.importorskip("flwr", reason="needs Flower: pip install 'fedcso[flower]'")
 from cryptography import x509
 
 from fedcso.cli.commands.flower import run as run_command
-from fedcso.federation.deploy.deployment import Deployment, supernode_command
+from fedcso.federation.deploy.commands import supernode_command
+from fedcso.federation.deploy.deployment import Deployment
 from fedcso.federation.deploy.processes import Processes
 from fedcso.fitting.objectives import OBJECTIVES
 from fedcso.runs.config import RunConfig
@@ -299,7 +300,7 @@ def test_a_sites_mistakes_are_told(options, told):
 
 
 def test_a_sites_command_is_encrypted_and_known_by_key_unless_said_otherwise(tmp_path):
-    safe = supernode_command("host:8000", {"site": 'a "b"'}, tmp_path / "ca.crt", tmp_path / "key")
+    safe = supernode_command(9094, "host:8000", {"site": 'a "b"'}, tmp_path / "ca.crt", tmp_path / "key")
     assert "--insecure" not in safe
     assert {"--root-certificates", "--auth-supernode-private-key"} <= set(safe)
     assert safe[-1] == 'site="a \\"b\\""'
@@ -372,19 +373,6 @@ def test_without_flower_the_rest_works_and_the_message_says_how_to_get_it():
     assert "pip install 'fedcso[flower]'" in outcome.stderr
     assert importlib.util.find_spec("flwr")
     assert "flower" in cli.COMMANDS
-
-
-def test_the_supervisor_starts_again_what_ended_and_ends_with_it(tmp_path):
-    from fedcso.federation.deploy.deployment import supervisor_command
-
-    command = supervisor_command(tmp_path, ["/bin/sh", "-c", "echo started; exit 3"])
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "started\n"
-    assert "starting it again" in process.stderr.readline()
-    assert process.stdout.readline() == "started\n"
-    process.terminate()
-    process.communicate()
-    assert process.returncode == 0
 
 
 def test_help_says_how_init_is_called():

@@ -89,6 +89,13 @@ class Local:
         """SIGKILL to a site's SuperNode; its supervisor lives and starts it again."""
         os.kill(int((self.deployment.folder / "sites" / site / "supernode.pid").read_text()), signal.SIGKILL)
 
+    def kill_executor(self, site):
+        """SIGKILL to the process that forks a site's client processes."""
+        supervisor = self.deployment.processes.alive()[site_process(site)]
+        children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
+        (executor,) = [pid for pid in children if b"deploy.executor" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        os.kill(int(executor), signal.SIGKILL)
+
     def stop_site(self, site):
         """For good, as by its own people."""
         self.deployment.processes.stop([site_process(site)])

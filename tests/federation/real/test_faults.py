@@ -70,6 +70,24 @@ def test_a_supernode_killed_in_a_round_is_left_out_named_and_comes_back_with_its
 
 
 @pytest.mark.federation
+def test_a_site_whose_executor_is_killed_in_a_round_is_left_out_and_comes_back_with_its_state(start):
+    local = start(*QUADRATIC, "--rounds", 4, up=False)
+    local.misbehave("2", (1, "slow"))
+    local.misbehave("0", (2, "slow"))
+    local.up()
+    run = in_background(local)
+    folder = wait_until(local.begun)
+    wait_until(lambda: local.has_misbehaved("2"))
+    local.kill_executor("2")
+    assert end(run) == FINE
+    told = [outcomes(folder, round)["2"] for round in range(1, 5)]
+    assert told[0] == told[-1] == "answered", told
+    assert told[1] != "answered"
+    away = {(2, round) for round, outcome in enumerate(told) if outcome != "answered"}
+    assert_same(final(folder, METHOD), without(folder, METHOD, away))
+
+
+@pytest.mark.federation
 def test_a_client_process_that_dies_is_left_out_and_back_in_the_next_round(start):
     local = start(*QUADRATIC, "--rounds", 2, "--round-seconds", 400, up=False)
     local.misbehave("1", (0, "die"))

@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from fedcso.federation.deploy.deployment import environment, supernode_command
+from fedcso.federation.deploy.commands import environment, site_command, supernode_command
 from fedcso.federation.deploy.keys import make_authority, make_site_key
+from fedcso.federation.deploy.processes import free_port
 from tests.federation.real.local import outcomes, wait_until
 
 QUADRATIC = ["--problem", "nested_quadratic", "--algorithm", "FCSG-M", "--rounds", 1, "--local-steps", 2, "--sites", 3]
@@ -17,7 +18,8 @@ SAYS_SO_WITHIN = 60
 def refused(local, tmp_path, authority, key, name="2"):
     """What a SuperNode says that is started so, and the code it ends with (None: it goes on trying)."""
     superlink = f"127.0.0.1:{local.deployment.address()['port']}"
-    command = supernode_command(superlink, {"site": name, "folder": str(tmp_path / "intruder")}, authority, key)
+    node = {"site": name, "folder": str(tmp_path / "intruder")}
+    command = supernode_command(free_port(), superlink, node, authority, key)
     command += ["--max-retries", "3"]
     said = tmp_path / "intruder.log"
     with said.open("wb") as file:
@@ -67,7 +69,7 @@ def test_a_node_with_a_name_that_another_has_or_no_one_has_is_turned_away(start,
         node = {"site": name, "folder": str(place)}
         port = local.deployment.address()["port"]
         keys = local.deployment.keys / "ca.crt", local.deployment.site_key(key)
-        command = supernode_command(f"127.0.0.1:{port}", node, *keys)
+        command = site_command(place, f"127.0.0.1:{port}", node, *keys)
         local.deployment.processes.start(f"intruder-{key}", command, environment(place / "flwr"))
     online = ("supernode", "list", "fedcso", "--format", "json")
     wait_until(lambda: local.deployment.flwr(*online).stdout.count('"online"') == 3)

@@ -16,8 +16,9 @@ from fedcso.cli.folders import open_run
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
 from fedcso.datasets.tables.agree import ELSEWHERE
-from fedcso.reports.decisions import Wishes, write_decisions
+from fedcso.reports.decisions import write_decisions
 from fedcso.reports.recorded import record_of
+from fedcso.reports.wishes import Wishes
 from fedcso.runs.config import RunConfig
 from fedcso.runs.execute import same_data
 

@@ -10,7 +10,6 @@ FOLDER/runs/         run folders
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,15 +19,12 @@ from typing import Any
 
 from fedcso.core import atomic
 from fedcso.core.errors import FedcsoError
-from fedcso.federation.deploy import supervise
 from fedcso.federation.deploy.app import PACKAGE
+from fedcso.federation.deploy.commands import SUPERLINK_PROGRAM, environment, program, site_command
 from fedcso.federation.deploy.keys import LOOPBACK, make_authority, make_server_certificate, make_site_key
 from fedcso.federation.deploy.processes import Processes, free_port
 from fedcso.federation.deploy.watchdog import listens
 from fedcso.runs.folder import read_yaml
-
-QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
-"""Environment variables that keep Flower from sending usage data and looking for updates."""
 
 CONNECTION = "fedcso"
 SUPERLINK = "superlink"
@@ -97,7 +93,13 @@ class Deployment:
 
     # ------------------------------------------------------------------------------- the SuperLink
 
-    def start_superlink(self, host: str = "127.0.0.1", port: int = 0, secure: bool = True) -> int:
+    def start_superlink(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        secure: bool = True,
+        program: Sequence[str] = SUPERLINK_PROGRAM,
+    ) -> int:
         """Start the SuperLink, wait until it accepts connections, and return its port."""
         if not secure and host not in LOOPBACK:
             raise FedcsoError(
@@ -106,7 +108,7 @@ class Deployment:
         port = port or free_port()
         home = self.folder / "federation" / "flwr"
         home.mkdir(parents=True, exist_ok=True)
-        command = [program("flower-superlink"), "--host", host, "--port", str(port)]
+        command = [*program, "--host", host, "--port", str(port)]
         command += ["--disable-runtime-dependency-installation", "--database", str(self.folder / "federation/state.db")]
         command += self._server_tls() if secure else ["--insecure"]
         trust = f'root-certificates = "{self.keys / "ca.crt"}"' if secure else "insecure = true"
@@ -182,41 +184,16 @@ class Deployment:
         address = self.address()
         place = self.folder / "sites" / site
         place.mkdir(parents=True, exist_ok=True)
-        command = supernode_command(
+        command = site_command(
+            place,
             f"127.0.0.1:{address['port']}",
             {"site": site, "folder": str(place)} | (own or {}),
             self.keys / "ca.crt" if address["secure"] else None,
             self.site_key(site) if address["secure"] else None,
         )
-        self.processes.start(site_process(site), supervisor_command(place, command), environment(place / "flwr"))
+        self.processes.start(site_process(site), command, environment(place / "flwr"))
 
 
 def site_process(site: str) -> str:
     """Return the name of a site's process."""
     return f"site-{site}"
-
-
-def program(name: str) -> str:
-    """Return the path of one of Flower's programs, from the Python environment of this process."""
-    return str(Path(sys.executable).parent / name)
-
-
-def environment(home: Path) -> dict[str, str]:
-    """Return environment variables that keep Flower's files in `home` and its programs on the PATH."""
-    programs = str(Path(sys.executable).parent)
-    return QUIET | {"FLWR_HOME": str(home), "PATH": programs + os.pathsep + os.environ.get("PATH", os.defpath)}
-
-
-def supernode_command(
-    superlink: str, node_config: dict[str, str], authority: Path | None, key: Path | None
-) -> list[str]:
-    """Return the command that connects a site; without an authority the connection is not encrypted."""
-    command = [program("flower-supernode"), "--superlink", superlink, "--port", str(free_port())]
-    command += ["--root-certificates", str(authority)] if authority else ["--insecure"]
-    command += ["--auth-supernode-private-key", str(key)] if key else []
-    return [*command, "--node-config", " ".join(f"{name}={json.dumps(value)}" for name, value in node_config.items())]
-
-
-def supervisor_command(place: Path, command: Sequence[str]) -> list[str]:
-    """Return a command that runs the given one and restarts it whenever it ends."""
-    return [sys.executable, str(supervise.__file__), str(place / "supernode.pid"), *command]

@@ -14,7 +14,7 @@ from typing import Any
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError, InvalidValue, require
 from fedcso.datasets.tables.describe import describe_table
-from fedcso.federation.deploy.deployment import environment, supernode_command, supervisor_command
+from fedcso.federation.deploy.commands import environment, site_command
 from fedcso.federation.deploy.keys import LOOPBACK
 from fedcso.federation.site import COLUMNS
 
@@ -64,7 +64,7 @@ def prepare(options: Any) -> tuple[list[str], Path]:
         node |= {"data": str(Path(options.data).resolve())} | own
     safe = None if options.insecure else (Path(options.ca).resolve(), Path(options.key).resolve())
     authority, key = safe or (None, None)
-    return supervisor_command(folder, supernode_command(options.superlink, node, authority, key)), folder
+    return site_command(folder, options.superlink, node, authority, key), folder
 
 
 def _require_given(option: str, value: str, what: str) -> None:

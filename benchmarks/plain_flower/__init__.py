@@ -1,0 +1,1 @@
+"""An app of a few lines for Flower's own programs, whose rounds are empty."""

@@ -1,0 +1,70 @@
+"""Start a process for each of a site's messages by forking: python executor.py HOST:PORT  (of the SuperNode)
+
+Flower's own executor starts a program for every message, which imports Flower, torch and fedcso before it can answer.
+This one imports them once, and forks. The coordinator's app is loaded only in a forked process, which answers one
+message and ends: nothing of one message is left for the next, and this process never runs the app's code.
+"""
+
+import gc
+import importlib
+import multiprocessing
+import os
+import sys
+import time
+from contextlib import suppress
+
+import httpx
+from flwr.proto.runtime_pb2 import AcquireTaskRequest
+from flwr.supercore.constant import TaskType
+from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
+from flwr.supercore.runtime import RuntimeHttpClient
+from flwr.supercore.utils import disable_process_dumping
+from flwr.supernode.runtime.run_clientapp import run_clientapp
+
+from fedcso.algorithms import ALGORITHMS
+from fedcso.problems import PROBLEMS
+
+MODULES = ("fedcso.federation.client", "fedcso.datasets.tables.describe", "sklearn.datasets", "sklearn.metrics")
+"""What messages need besides methods and problems; some problems import the latter only when they use them."""
+
+LOOK_SECONDS, SELDOM_SECONDS = 0.1, 1.0
+"""How soon to ask the SuperNode again whether it has a message: after one at first, and after a long time without."""
+
+SLOWER = 1.1
+"""Every look is later than the one before by this factor, so looking adds at most a tenth to what is waited for."""
+
+
+def main(supernode: str) -> None:
+    """Answer the SuperNode's messages for as long as the supervisor of both runs."""
+    disable_process_dumping(strict=False)  # as in Flower's executor: other processes must not read tokens here
+    load_what_messages_need()
+    gc.freeze()  # so that forked processes share this memory
+    version = RuntimeVersionHttpInterceptor(component_name="SuperExec")
+    runtime = RuntimeHttpClient.from_server_address(supernode, True, None, interceptors=[version])
+    request = AcquireTaskRequest(supported_task_types=[TaskType.CLIENT_APP])
+    fork, supervisor, pause = multiprocessing.get_context("fork"), os.getppid(), LOOK_SECONDS
+    while os.getppid() == supervisor:  # which starts the SuperNode, too
+        with suppress(httpx.TransportError):  # the SuperNode takes longer to start
+            token = runtime.AcquireTask(request).token
+            if token:
+                fork.Process(target=run_clientapp, args=(supernode, token, True, None, os.getpid())).start()
+                pause = LOOK_SECONDS
+        multiprocessing.active_children()  # reaps those that have ended
+        time.sleep(pause)
+        pause = min(SLOWER * pause, SELDOM_SECONDS)
+    for process in multiprocessing.active_children():
+        process.terminate()
+
+
+def load_what_messages_need() -> None:
+    """Import the site's part, all methods and all problems."""
+    for module in MODULES:
+        importlib.import_module(module)
+    for table in (ALGORITHMS, PROBLEMS):
+        for name in table:
+            table[name]  # imports its file
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):  # Ctrl-C reaches the supervisor, too
+        main(sys.argv[1])
