@@ -3,9 +3,9 @@
 The public names are imported when they are first used, so importing the package is fast.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fedcso.core.late import importer
 from fedcso.core.version import __version__
 
 if TYPE_CHECKING:
@@ -113,11 +113,7 @@ __all__ = [
     "stream",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'fedcso' has no attribute {name!r}")
-    return getattr(import_module(_PLACES[name]), name)
+__getattr__ = importer(__name__, _PLACES)
 
 
 def __dir__() -> list[str]:

@@ -6,8 +6,9 @@ import numpy as np
 
 from fedcso.fitting.result import Contender, Decision, Part, Sent, SiteData
 from fedcso.reports.bootstrap import bootstrap
-from fedcso.reports.decisions import Held, Wishes, decide
+from fedcso.reports.decisions import Held, decide
 from fedcso.reports.importance import Importance
+from fedcso.reports.wishes import Wishes
 
 SITES = [f"hospital {name}" for name in "ABCDEFGHI"]
 

@@ -8,7 +8,7 @@ from fedcso.fitting.config import FitConfig
 from fedcso.fitting.objectives import OBJECTIVES
 from fedcso.fitting.pipeline import Found, for_real_sites
 from fedcso.fitting.train import Group, Tried
-from fedcso.reports.decisions import Wishes
+from fedcso.reports.wishes import Wishes
 from fedcso.runs.config import RunConfig
 from fedcso.runs.folder import RunFolder
 

@@ -8,7 +8,7 @@ import pytest
 from fedcso.fitting.page import model_card, page, tables, write_page
 from fedcso.fitting.result import Decision, Part, Sent
 from fedcso.fitting.words import summary
-from fedcso.reports.decisions import Wishes
+from fedcso.reports.wishes import Wishes
 from fedcso.runs.folder import RunFolder
 from tests.browser import needs_browser, visit
 from tests.fitting.decisions import SITES, example

@@ -8,7 +8,7 @@ import pytest
 from fedcso.fitting.result import Contender, Decision
 from fedcso.fitting.words import summary, value_and_interval
 from fedcso.reports.bootstrap import Measured
-from fedcso.reports.decisions import Wishes
+from fedcso.reports.wishes import Wishes
 from tests.fitting.decisions import example
 
 

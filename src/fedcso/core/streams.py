@@ -15,3 +15,9 @@ def stream(seed: int, client: int, round: int) -> torch.Generator:
     """
     entropy = np.random.SeedSequence(seed, spawn_key=(client % 2**32, round)).generate_state(1, np.uint64)
     return torch.Generator().manual_seed(int(entropy[0]))
+
+
+def draw_distinct(number: int, below: int, generator: torch.Generator) -> list[int]:
+    """Draw distinct whole numbers below a limit."""
+    chosen: list[int] = torch.randperm(below, generator=generator)[:number].tolist()
+    return chosen

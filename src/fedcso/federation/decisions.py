@@ -15,8 +15,9 @@ from fedcso.datasets.tables.encoders import Preparation
 from fedcso.federation.counting import PARTS, SiteCounts
 from fedcso.fitting.model import write_model
 from fedcso.reports.bootstrap import bootstrap
-from fedcso.reports.decisions import Held, Wishes, decide, save_decisions
+from fedcso.reports.decisions import Held, decide, save_decisions
 from fedcso.reports.tables import as_markdown
+from fedcso.reports.wishes import Wishes
 from fedcso.runs.folder import RunFolder
 
 

@@ -10,7 +10,7 @@ from fedcso.core.plan import Plan
 from fedcso.core.topology import SERVER
 from fedcso.core.user_code import HERE
 from fedcso.federation.aggregation import AGGREGATES, Aggregation
-from fedcso.reports.decisions import Wishes
+from fedcso.reports.wishes import Wishes
 from fedcso.runs.config import Flat, RunConfig
 
 

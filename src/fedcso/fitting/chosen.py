@@ -6,7 +6,7 @@ from typing import Any
 
 from fedcso.core.errors import FedcsoError
 from fedcso.fitting.config import FitConfig
-from fedcso.reports.decisions import Wishes
+from fedcso.reports.wishes import Wishes
 from fedcso.runs.folder import RunFolder, read_yaml
 from fedcso.runs.methods import MethodSpec
 from fedcso.runs.specs import spell

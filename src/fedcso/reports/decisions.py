@@ -5,9 +5,8 @@ need only counts of positives and negatives in score bins, which sites could sen
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,48 +24,10 @@ from fedcso.reports.importance import Importance, permutation_importance
 from fedcso.reports.outcome import Outcome
 from fedcso.reports.reliability import Group, brier_score, expected_calibration_error, reliability
 from fedcso.reports.score_counts import ScoreCounts, fixed_bins
-from fedcso.reports.shares import require_share
 from fedcso.reports.tables import as_markdown
-from fedcso.reports.thresholds import NotReached, Threshold, for_alerts, for_precision, for_recall
+from fedcso.reports.thresholds import Threshold
+from fedcso.reports.wishes import Wishes
 from fedcso.runs.folder import RunFolder
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """What a threshold should achieve on the validation data; every wish gives a threshold."""
-
-    precision: float | None = None
-    """The smallest share of alerts that are right."""
-    recall: float | None = 0.8
-    """The smallest share of positives that are found."""
-    alerts: float | None = None
-    """The largest number of alerts in `rows` rows."""
-    rows: float = 100
-    prevalence: float | None = None
-    """The share of positives that the model will meet; that of the validation data by default."""
-
-    def __post_init__(self) -> None:
-        two_rows = fixed_bins().count(np.array([-1.0, 1.0]), np.array([0, 1]))
-        self.thresholds(two_rows)  # raises now, not after a long run, if a wish is impossible
-        if self.prevalence is not None:
-            require_share("prevalence", self.prevalence)
-
-    def thresholds(self, counts: ScoreCounts) -> tuple[list[Threshold], list[str]]:
-        """Return the thresholds, and a sentence for every wish that can't be fulfilled."""
-        choices: list[Callable[[], Threshold]] = []
-        if self.precision is not None:
-            choices.append(partial(for_precision, counts, self.precision, self.prevalence))
-        if self.recall is not None:
-            choices.append(partial(for_recall, counts, self.recall))
-        if self.alerts is not None:
-            choices.append(partial(for_alerts, counts, self.alerts, self.rows, self.prevalence))
-        found, missed = [], []
-        for choose in choices:
-            try:
-                found.append(choose())
-            except NotReached as reason:
-                missed.append(str(reason))
-        return found, missed
 
 
 @dataclass(frozen=True)

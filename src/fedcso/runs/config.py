@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from jsonargparse import ArgumentParser
 
+from fedcso.algorithms import MAIN
+from fedcso.codecs import SEND_U
 from fedcso.core import user_code
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
@@ -22,15 +24,14 @@ from fedcso.estimators import ESTIMATORS
 from fedcso.runs import initial_model, launch
 from fedcso.runs.callbacks import Rhythm
 from fedcso.runs.folder import RunFolder
-from fedcso.runs.methods import SEND_U, Method, MethodSpec, build_all, owners, parse_methods
-from fedcso.runs.specs import is_own, make_task, task_maker
+from fedcso.runs.methods import Method, MethodSpec, build_all, owners, parse_methods
+from fedcso.runs.specs import make_task, task_maker
 from fedcso.runs.study import Study, Unit
 from fedcso.runs.tracking import require_tracker
 
 Flat = dict[str, Any]
 """Settings as in options and config.yaml, where all names are on one level."""
 
-MAIN = ("FCSG", "FCSG-M", "Acc-FCSG-M")
 PLAN = [size.name for size in fields(Plan)]
 OWN_OPTIONS = ("net",)
 """Options of problems that may refer to an object in a user's file."""
@@ -171,7 +172,7 @@ class RunConfig:
 
     def _own_options(self) -> dict[str, str]:
         given = {name: str(self.problem_options[name]) for name in OWN_OPTIONS if name in self.problem_options}
-        return {name: value for name, value in given.items() if is_own(value)}
+        return {name: value for name, value in given.items() if user_code.is_own(value)}
 
     def built(self) -> dict[str, Method]:
         """Create the methods, by the names in `algorithm`."""
@@ -189,7 +190,7 @@ class RunConfig:
             user_code.read_source(kind, name, self.root)
             for kind, some in names.items()
             for name in some
-            if is_own(name)
+            if user_code.is_own(name)
         ]
         return list(dict.fromkeys(found))
 

@@ -12,7 +12,7 @@ import yaml
 from fedcso.core import atomic
 from fedcso.core.errors import FedcsoError
 from fedcso.federation.options import THRESHOLDS, Federation
-from fedcso.reports.decisions import Wishes
+from fedcso.reports.wishes import Wishes
 from fedcso.runs import initial_model
 from fedcso.runs.config import OWN_OPTIONS, RunConfig
 from fedcso.runs.methods import MethodSpec

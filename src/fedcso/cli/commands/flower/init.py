@@ -25,7 +25,7 @@ from fedcso.estimators import ESTIMATORS
 from fedcso.federation.deploy.app import write_app
 from fedcso.federation.options import Federation, run_config
 from fedcso.fitting.chosen import Chosen, read_chosen
-from fedcso.reports.decisions import Wishes
+from fedcso.reports.wishes import Wishes
 from fedcso.runs.config import Flat, RunConfig, option_names
 
 USAGE = "fedcso flower init FOLDER --problem {problem}"

@@ -24,8 +24,8 @@ from fedcso.core.errors import FedcsoError
 from fedcso.federation.deploy.deployment import CONNECTION, Deployment
 from fedcso.federation.journal import FILE
 from fedcso.federation.options import THRESHOLDS, Federation, read_wishes, run_config
-from fedcso.reports.decisions import Wishes
 from fedcso.reports.terminal import FAILED, show_models
+from fedcso.reports.wishes import Wishes
 from fedcso.runs.callbacks import Interrupted
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.initial_model import FILE as FILE_OF_INIT
