@@ -5,10 +5,8 @@ torch, which takes longer than everything else that they do.
 """
 
 import ast
-import gc
 import inspect
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from importlib.abc import InspectLoader
@@ -129,26 +127,13 @@ def _parse(module: str) -> ast.Module:
     found = find_spec(module)
     assert found is not None, module  # it is a file of this package
     assert isinstance(found.loader, InspectLoader), module
-    with _no_collection():
-        tree = ast.parse(found.loader.get_source(module) or "")
+    tree = ast.parse(found.loader.get_source(module) or "")
     blocks: list[ast.Module | ast.ClassDef] = [tree, *(one for one in tree.body if isinstance(one, ast.ClassDef))]
     for block in blocks:
         for line in block.body:
             if isinstance(line, ast.FunctionDef):
                 line.body = line.body[:1]
     return tree
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Do not collect garbage: a syntax tree has none, and looking for it takes a third of the time of parsing."""
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()
 
 
 @cache

@@ -97,7 +97,7 @@ class Plan:
             number = max(1, round_half_up(self.participation * clients))
         else:
             number = self.participation
-        if number == clients:
+        if number >= clients:
             return list(range(clients))
         from fedcso.core.streams import SERVER, draw_distinct, stream  # late: help shows a plan without importing torch
 

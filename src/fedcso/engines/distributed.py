@@ -90,8 +90,8 @@ class OverRanks(ClientByClient):
         found: dict[str, Any] = {"whole": {}, "validation": {}, "clients": {}}
         (x,) = models
         if not torchrun.follows():
-            weights = job.weights(range(len(job.clients)))
-            (found["whole"],) = evaluate(replace(job.task, test=whole, validation=None), [x], weights)
+            pooled = replace(job.task, test=whole, validation=None)
+            (found["whole"],) = evaluate(pooled, [x], job.weights_of_seen())
             (found["validation"],) = evaluate_validation(job.task, [x])
         for n in own:
             (metrics,) = judge.measure_at_clients(x, ByClient(None, [at_home[n]]))

@@ -7,7 +7,6 @@ An engine runs rounds: it knows where clients are and how their local steps are 
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from copy import copy
 from typing import NamedTuple
 
 from fedcso.core.errors import FedcsoError
@@ -82,7 +81,7 @@ class Progress(NamedTuple):
 
     def snapshot(self) -> Snapshot:
         """Return a snapshot from which the run can continue."""
-        return Snapshot(self.done, self.rounds.state(), [copy(trace) for trace in self.traces])
+        return Snapshot(self.done, self.rounds.state(), [trace.copied() for trace in self.traces])
 
 
 Callback = Callable[[Progress], None]
@@ -98,12 +97,12 @@ def run_rounds(rounds: Rounds, callbacks: Sequence[Callback] = (), start: Snapsh
         raise FedcsoError("runs that adapt m (inner_batch_most) can't run together: run them one at a time")
     if start is None:
         models = [job.start() for job in jobs]
-        traces = [Trace(last=x, best=x, participation=[0] * len(jobs[0].clients)) for x in models]
+        traces = [Trace(last=x, best=x) for x in models]
         best = [float("nan")] * len(jobs)
         _record(rounds, traces, best, 0, [float("nan")] * len(jobs), clock, range(len(jobs)))
     else:
         rounds.load(start.state)
-        traces = [copy(trace) for trace in start.traces]  # the snapshot itself stays as it is
+        traces = [trace.copied() for trace in start.traces]  # the snapshot itself stays as it is
         rounds.failures |= {i: trace.failure for i, trace in enumerate(traces) if trace.failure}
         clock -= max(trace.rows[-1]["seconds"] for trace in traces)
         best = [_best_of(trace.rows, deciding_metric(jobs[0].task)) for trace in traces]
@@ -127,8 +126,7 @@ def run_rounds(rounds: Rounds, callbacks: Sequence[Callback] = (), start: Snapsh
             trace.output = trace.output if report.output is None else report.output
             trace.dropped = [*trace.dropped, *report.dropped]
             trace.costs += report.costs
-            present = set(report.participants)
-            trace.participation = [count + (n in present) for n, count in enumerate(trace.participation)]
+            trace.participation.update(report.participants)
         _record_outputs(rounds, traces, [(i, reports[i]) for i in going], r + 1)
         if (r + 1) % plan.evaluate_every == 0 or r + 1 == plan.rounds or adaptive.due(plan, r + 1):
             _record(rounds, traces, best, r + 1, losses, clock, going)

@@ -165,7 +165,7 @@ class RunConfig:
 
     def _remarks(self, task: Task) -> list[str]:
         """Return what users should know of the methods and the plan on this task."""
-        remarks = [algorithm.remark(task.problem) for algorithm, _ in self.built().values()]
+        remarks = [task.remark(), *(algorithm.remark(task.problem) for algorithm, _ in self.built().values())]
         if self.plan.weights is None and task.weights == "size" and len(task.clients) > 1:
             remarks.append("sites count by the number of their training rows; for equal weights: --weights uniform")
         return [remark for remark in dict.fromkeys(remarks) if remark]

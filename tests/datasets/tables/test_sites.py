@@ -351,6 +351,6 @@ def test_a_single_site_without_positives_cannot_be_trained_on_alone():
 def test_a_site_may_have_no_training_examples():
     case = auprc_case((9, 3), (0, 0), (8, 2))
     trace = run_on("stacked", FCSG(0.1), case, Plan(rounds=2, local_steps=2, weights="size"))
-    assert trace.participation == [2, 0, 2]
+    assert trace.participation == {0: 2, 2: 2}
     assert is_finite(trace.last)
     assert case.problem.size(labelled(0, 0)) == 0

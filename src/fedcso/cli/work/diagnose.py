@@ -34,8 +34,8 @@ def measure(parser: Parser, where: str, arguments: list[str]) -> None:
         models = iter([("x_0", task.starting_point(stream(options.seed, START, 0)))])
     if options.target is not None:
         require_positive("target", options.target)
-    clients = [data for data in task.clients if task.problem.trains(data)]
-    averaged = len(plan.participants(0, 0, len(clients))) * plan.outer_batch * plan.local_steps
+    clients = [data for data in task.seen if task.problem.trains(data)]
+    averaged = len(plan.participants(0, 0, len(task.able))) * plan.outer_batch * plan.local_steps
     for name, x in models:
         found = diagnose(
             task.problem,

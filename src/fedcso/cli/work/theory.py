@@ -24,7 +24,7 @@ def prescribe_settings(problem: str | None, values: dict[str, Any], usual: dict[
     if values["radius"] is not None:
         require_positive("radius", values["radius"])
     task = _task(problem, values) if problem else None
-    clients = sum(task.problem.trains(data) for data in task.clients) if task else values["clients"]
+    clients = len(task.able) if task else values["clients"]
     found = _constants(task, values)
     settings = [_prescribed(method, found.constants, clients, values) for method in THEOREMS]
     show(_constants_table(found), title="constants" + (f" of {problem}" if problem else ""))
@@ -60,7 +60,7 @@ def _constants(task: Task | None, values: dict[str, Any]) -> Estimated:
         raise FedcsoError(f"constants are missing: name a problem, or give {', '.join(missing)}")
     x = task.starting_point(stream(values["seed"], START, 0))
     how = values["radius"], values["lowest"], values["samples"], values["seed"]
-    found = find_constants(task.problem, x, task.clients, *how)
+    found = find_constants(task.problem, x, task.seen, *how)
     known = {name: getattr(found.constants, name) for name in SYMBOLS}
     return Estimated(Constants(**known | given), found.half_widths | exact)
 
