@@ -14,7 +14,7 @@ from fedcso.core.task import Task
 from fedcso.engines.job import Job
 from fedcso.problems import NestedQuadratic
 from fedcso.reports.tables import client_rows
-from tests.helpers import ENGINES, Case, assert_same_run, few_points, run_on
+from tests.helpers import ENGINES, assert_same_run, few_points, run_on
 
 MANY = 10**6
 PROBLEM = NestedQuadratic(dimension=2)
@@ -138,8 +138,13 @@ def test_a_method_checks_the_sample():
         counting[number] += 1
         return case.clients[number % 4]
 
-    Job(SOX(0.1), replace(Case(case.problem, Crowd(MANY, make, sample=8))), PLAN)
+    Job(SOX(0.1), Task(case.problem, Crowd(MANY, make, sample=8)), PLAN)
     assert counting.total() == 8
+
+
+def test_a_crowd_has_a_limit():
+    with pytest.raises(InvalidValue, match="clients = 1000000000 must be at most 214,748,364"):
+        Crowd(10**9, centre)
 
 
 def test_participants_must_be_there():

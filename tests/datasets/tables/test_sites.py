@@ -290,7 +290,7 @@ def test_half_of_the_sites_with_one_class_each_have_no_positives_and_are_named()
 @pytest.mark.parametrize("maker", [auroc, cross_entropy])
 def test_methods_that_need_no_positives_train_at_all_sites(maker):
     task = maker("linear", data="breast_cancer", clients=4, classes=1)
-    assert Job(FedAvg(), task, Plan()).able == [0, 1, 2, 3]
+    assert list(Job(FedAvg(), task, Plan()).able) == [0, 1, 2, 3]
     assert len(task.notes) == 1
 
 
