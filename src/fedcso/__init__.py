@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fedcso.core.algorithm import Algorithm, Server, State
     from fedcso.core.codec import Codec
     from fedcso.core.costs import Costs
+    from fedcso.core.crowd import Crowd
     from fedcso.core.errors import FedcsoError, InvalidValue, NonFinite, UnknownName
     from fedcso.core.estimator import Estimator
     from fedcso.core.judge import Judge
@@ -42,6 +43,7 @@ _PLACES = {
     "Codec": "fedcso.core.codec",
     "Cohort": "fedcso.core.oracle",
     "Costs": "fedcso.core.costs",
+    "Crowd": "fedcso.core.crowd",
     "Diagnosis": "fedcso.theory.diagnosis",
     "ESTIMATORS": "fedcso.estimators",
     "Estimator": "fedcso.core.estimator",
@@ -83,6 +85,7 @@ __all__ = [
     "Codec",
     "Cohort",
     "Costs",
+    "Crowd",
     "Diagnosis",
     "Estimator",
     "FedcsoError",

@@ -37,7 +37,7 @@ class Task:
     problem: Problem
     clients: Sequence[Any]
     """The training data of each client, in any form that the problem's `sample_outer` understands; of very many clients
-    a `fedcso.core.crowd.Crowd`."""
+    a `fedcso.Crowd`."""
     test: Any = None
     """Held-out data for the judge; used to report, never to choose settings or models."""
     validation: Any = None
