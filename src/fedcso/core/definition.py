@@ -47,10 +47,7 @@ class Written:
         node = self._node
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             return _first_line(ast.get_docstring(node))
-        if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and node.value.args):
-            return ""
-        first = node.value.args[0]
-        return Written(self.module, first.id).summary if isinstance(first, ast.Name) else str(ast.literal_eval(first))
+        return self._text(node.value) if isinstance(node, ast.Assign) else ""
 
     @property
     def module_summary(self) -> str:
@@ -70,6 +67,12 @@ class Written:
             if isinstance(line, ast.AnnAssign) and line.value and ast.unparse(line.target) == name:
                 return ast.literal_eval(line.value)
         return None
+
+    def _text(self, value: ast.expr) -> str:
+        """Return what describes a value: text itself, a summary of what is named, the first argument of a call."""
+        if isinstance(value, ast.Call):
+            return self._text(value.args[0]) if value.args else ""
+        return Written(self.module, value.id).summary if isinstance(value, ast.Name) else str(ast.literal_eval(value))
 
     @property
     def _node(self) -> ast.stmt | None:
