@@ -93,7 +93,16 @@ def test_f_is_that_of_the_sample():
     assert task.remark().startswith(
         "F, the digest of the data and the tables of clients are those of 5 of the 1,000,000"
     )
+    assert task.remark().startswith("F, ")
     assert alone.remark() == ""
+
+
+def test_f_of_clients_that_are_alike_is_exact():
+    same = centre(0)
+    task, one = Task(PROBLEM, Crowd(MANY, lambda n: same)), Task(PROBLEM, [same])
+    x = torch.ones(2, dtype=PROBLEM.dtype)
+    assert Job(FCSGM(0.01, 0.1), task, PLAN).evaluate([x]) == Job(FCSGM(0.01, 0.1), one, Plan()).evaluate([x])
+    assert task.remark().startswith("the digest of the data and the tables of clients are those of 1,000 of the")
 
 
 def test_the_digest_depends_on_the_sample_and_the_number():

@@ -120,9 +120,10 @@ class Task:
         """Return what users should know of a crowd; empty for other clients."""
         if len(self.seen) == len(self.clients):
             return ""
+        alike = all(data is self.seen[0] for data in self.seen)
         return (
-            f"F, the digest of the data and the tables of clients are those of {len(self.seen):,} of the "
-            f"{len(self.clients):,} clients, drawn at random"
+            f"{'' if alike else 'F, '}the digest of the data and the tables of clients are those of {len(self.seen):,} "
+            f"of the {len(self.clients):,} clients, drawn at random"
         )
 
     def digest(self) -> str:
