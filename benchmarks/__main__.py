@@ -23,6 +23,7 @@ SUITE = [
     "many_clients",
     "operators",
     "attempts",
+    "start_up",
 ]
 
 

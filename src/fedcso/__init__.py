@@ -3,9 +3,9 @@
 The public names are imported when they are first used, so importing the package is fast.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fedcso.core.late import importer
 from fedcso.core.version import __version__
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fedcso.core.algorithm import Algorithm, Server, State
     from fedcso.core.codec import Codec
     from fedcso.core.costs import Costs
+    from fedcso.core.crowd import Crowd
     from fedcso.core.errors import FedcsoError, InvalidValue, NonFinite, UnknownName
     from fedcso.core.estimator import Estimator
     from fedcso.core.judge import Judge
@@ -43,6 +44,7 @@ _PLACES = {
     "Codec": "fedcso.core.codec",
     "Cohort": "fedcso.core.oracle",
     "Costs": "fedcso.core.costs",
+    "Crowd": "fedcso.core.crowd",
     "Diagnosis": "fedcso.theory.verdict",
     "ESTIMATORS": "fedcso.estimators",
     "Estimator": "fedcso.core.estimator",
@@ -84,6 +86,7 @@ __all__ = [
     "Codec",
     "Cohort",
     "Costs",
+    "Crowd",
     "Diagnosis",
     "Estimator",
     "FedcsoError",
@@ -114,11 +117,7 @@ __all__ = [
     "stream",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'fedcso' has no attribute {name!r}")
-    return getattr(import_module(_PLACES[name]), name)
+__getattr__ = importer(__name__, _PLACES)
 
 
 def __dir__() -> list[str]:

@@ -183,7 +183,7 @@ def test_its_numbers_may_be_schedules(field):
 def test_a_site_without_positives_trains_too():
     """Its negatives are part of the objective."""
     trace = run_on("reference", CODA(), auroc_case((9, 3), (6, 0)), PLAN)
-    assert trace.participation == [5, 5]
+    assert trace.participation == {0: 5, 1: 5}
     assert is_finite(trace.last)
 
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from fedcso.cli.main import main
-from fedcso.engines import ranks
+from fedcso.engines import torchrun
 from tests.command_line import (
     BAD_INPUT,
     BROKE_OFF,
@@ -24,7 +24,7 @@ GRID = ["--grid", "learning_rate=0.1,0.01", "--tuning-seeds", "[7]"]
 
 def ends(codes, *arguments):
     """Every rank's command ends with the code of its place."""
-    assert main([str(argument) for argument in arguments]) == codes[ranks.rank()]
+    assert main([str(argument) for argument in arguments]) == codes[torchrun.rank()]
 
 
 def test_a_sweep_is_refused_by_all_ranks(tmp_path):
@@ -69,7 +69,7 @@ def task():
 
 def at_home(place, codes, *arguments):
     """Every rank in a folder of its own, as on several hosts."""
-    os.chdir(place / str(ranks.rank()))
+    os.chdir(place / str(torchrun.rank()))
     ends(codes, *arguments)
 
 

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from fedcso.cli.commands import COMMANDS
+
 HEAVY = ("torch", "scipy", "matplotlib", "pandas", "sklearn")
 
 
@@ -15,13 +17,29 @@ def heavy_modules(code: str) -> list[str]:
     return done.stdout.splitlines()[-1].split()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], []])
-def test_the_overview_imports_nothing_heavy(arguments):
-    assert heavy_modules(f"from fedcso.cli.main import main; main({arguments!r})") == []
+EACH = """
+from fedcso.cli.main import main
+for arguments in {commands!r}:
+    try:
+        assert main(arguments) == 0
+    except SystemExit as end:  # jsonargparse ends the process after the help
+        assert end.code == 0
+"""
 
 
-def test_an_unknown_command_imports_nothing_heavy():
-    assert heavy_modules("from fedcso.cli.main import main; assert main(['rnu']) == 2") == []
+def test_help_and_lists_import_nothing_heavy():
+    commands = [[], ["--help"], ["--version"], ["list"], *([command, "--help"] for command in COMMANDS)]
+    assert heavy_modules(EACH.format(commands=commands)) == []
+
+
+@pytest.mark.parametrize("arguments", [["rnu"], ["list", "nothing"], ["run"], ["data", "gte", "digits"]])
+def test_a_mistake_is_reported_without_importing_anything_heavy(arguments):
+    assert heavy_modules(f"from fedcso.cli.main import main; assert main({arguments!r}) == 2") == []
+
+
+def test_the_check_notices_what_is_imported():
+    commands = [["run", "invariant_logistic", "--print-config"]]
+    assert heavy_modules(EACH.format(commands=commands)) == ["torch"]
 
 
 def test_the_package_imports_nothing_but_torch():

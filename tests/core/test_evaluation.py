@@ -98,3 +98,20 @@ def test_a_judge_may_not_use_the_name_of_what_is_known_exactly():
         FedcsoError, match=r"^two metrics are called 'loss': rename the one that the judge's evaluate returns"
     ):
         evaluate(Task(problem, problem.centres(2), test="test", judge=judge), [X], [1.0, 1.0])
+
+
+def test_clients_with_the_same_data_count_as_one_with_their_weights_added():
+    problem, (first, second) = NestedQuadratic(3), NestedQuadratic(3).centres(2)
+    asked = []
+
+    class Recording(NestedQuadratic):
+        def exact(self, x, clients, weights):
+            asked.append(len(clients))
+            return super().exact(x, clients, weights)
+
+    (merged,) = evaluate(Task(Recording(3), [first, second, first]), [X], [1.0, 2.0, 3.0])
+    (each,) = evaluate(Task(Recording(3), [first, second, first.clone()]), [X], [1.0, 2.0, 3.0])
+    assert asked == [2, 3]
+    assert merged == pytest.approx(each, rel=1e-12)
+    (other,) = evaluate(Task(problem, [first, second]), [X], [1.0, 1.0])
+    assert merged != pytest.approx(other, rel=1e-3)

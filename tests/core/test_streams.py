@@ -3,9 +3,10 @@
 import math
 from itertools import product
 
+import pytest
 import torch
 
-from fedcso.core.streams import DATA, OUTPUT, SERVER, START, stream
+from fedcso.core.streams import DATA, OUTPUT, SERVER, START, draw_distinct, stream
 
 
 def numbers(seed: int, client: int, round: int, count: int = 10_000) -> torch.Tensor:
@@ -41,3 +42,16 @@ def test_large_seeds_have_streams_of_their_own():
     small = {stream(0, client, round).initial_seed() for client, round in product(range(10), range(10))}
     large = {stream(2**32, client, round).initial_seed() for client, round in product(range(10), range(10))}
     assert not small & large
+
+
+@pytest.mark.parametrize(("number", "below"), [(1, 1), (1, 2), (2, 2), (3, 5), (5, 5), (16, 17), (7, 1000), (200, 300)])
+def test_distinct_numbers_are_the_first_of_a_permutation(number, below):
+    for seed in range(20):
+        drawn = draw_distinct(number, below, stream(seed, SERVER, 0))
+        assert drawn == torch.randperm(below, generator=stream(seed, SERVER, 0))[:number].tolist()
+
+
+def test_few_of_very_many_numbers_are_drawn_at_once():
+    drawn = draw_distinct(100, 10**8, stream(0, SERVER, 0))  # a permutation would take 0.8 GB
+    assert len(set(drawn)) == 100
+    assert 0 <= min(drawn) < 10**7 < 9 * 10**7 < max(drawn) < 10**8

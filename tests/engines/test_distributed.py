@@ -15,7 +15,7 @@ from fedcso.core.codec import full
 from fedcso.core.errors import FedcsoError, NonFinite
 from fedcso.core.judge import ByClient, Judge
 from fedcso.core.plan import Plan
-from fedcso.engines import distributed, ranks
+from fedcso.engines import distributed, ranks, torchrun
 from fedcso.engines.distributed import Stopped
 from fedcso.problems import AUPRC
 from fedcso.runs import checkpoint
@@ -115,8 +115,8 @@ def evaluation_is_shared_out():
     measured = []
     counting = Judge(lambda x, test: measured.append(test) or {})
     run(FCSG(0.1), replace(case, judge=counting), replace(PLAN, rounds=1))
-    at_home = 0 if not ranks.follows() else len(case.test.clients) / (ranks.size() - 1)
-    by_leader = 0 if ranks.follows() else 2  # the whole test data, and the validation data
+    at_home = 0 if not torchrun.follows() else len(case.test.clients) / (torchrun.size() - 1)
+    by_leader = 0 if torchrun.follows() else 2  # the whole test data, and the validation data
     assert len(measured) == 3 * (at_home + by_leader)  # before and after the round, and the random iterate
 
 
@@ -168,7 +168,7 @@ def goes_on_from(folder):
     for name, codec in TO_GO_ON.items():
         whole = run_on("reference", SETTINGS[name], nested_quadratic(clients=5), PLAN, codec=codec)
         for done in (1, 2):
-            start = None if ranks.follows() else checkpoint.newest(folder / name / str(done))
+            start = None if torchrun.follows() else checkpoint.newest(folder / name / str(done))
             assert_same_run(run(SETTINGS[name], nested_quadratic(clients=5), codec=codec, start=start), whole)
 
 
@@ -202,7 +202,7 @@ def leader_stops():
         if progress.done == 2:
             raise FedcsoError("enough")
 
-    with pytest.raises(Stopped if ranks.follows() else FedcsoError):
+    with pytest.raises(Stopped if torchrun.follows() else FedcsoError):
         run(FCSG(0.1), nested_quadratic(), callbacks=[stop])
     # And all are ready for another.
     assert_same_run(run(FCSG(0.1), nested_quadratic()), run_on("reference", FCSG(0.1), nested_quadratic(), PLAN))
@@ -227,7 +227,7 @@ def dies_after_a_round():
 
     def counted(self, round):
         rounds.append(round)
-        if round == 2 and ranks.rank() == 1:
+        if round == 2 and torchrun.rank() == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         return original(self, round)
 

@@ -357,7 +357,7 @@ def test_engines_agree_where_a_site_has_no_positives(algorithm, first):
     trace = assert_engines_agree(algorithm, auprc_case(*counts), Plan(**SIZES, participation=2))
     idle = 0 if first else 3
     assert trace.participation[idle] == 0
-    assert sum(trace.participation) == 2 * SIZES["rounds"]
+    assert trace.participation.total() == 2 * SIZES["rounds"]
 
 
 @pytest.mark.parametrize("first", [False, True], ids=["at the end", "in front"])

@@ -220,7 +220,7 @@ def test_clients_can_be_unlike_in_truth_or_in_points():
 
 
 def test_clients_belong_to_the_data_seed():
-    assert_close(PROBLEM.clients(2, seed=1), PROBLEM.clients(2, seed=1), tolerance=0.0)
+    assert_close(list(PROBLEM.clients(2, seed=1)), list(PROBLEM.clients(2, seed=1)), tolerance=0.0)
     assert not torch.equal(PROBLEM.clients(1, seed=1)[0].truth, PROBLEM.clients(1, seed=2)[0].truth)
 
 

@@ -1,6 +1,7 @@
 """What clients with rare positives measure, in tables and figures: undefined in words, chance as a line."""
 
 import math
+from collections import Counter
 
 import pytest
 import torch
@@ -26,7 +27,7 @@ JUDGE = ranking_judge(PROBLEM.scores)
 
 def rows_of(clients, test, participation, names=()):
     task = Task(PROBLEM, clients, test, judge=JUDGE, names=names)
-    trace = Trace(best=ITSELF, participation=participation)
+    trace = Trace(best=ITSELF, participation=Counter(dict(enumerate(participation))))
     return client_rows({"A": [[trace]]}, [4], task, lambda run: run.best)
 
 
@@ -109,7 +110,7 @@ def test_without_metrics_there_are_sizes_only():
 def test_clients_that_draw_from_distributions_have_no_examples_to_count():
     """Regression: the page said that each had 1.00 examples."""
     case = nested_quadratic(clients=2)
-    trace = Trace(last=torch.zeros(3), participation=[1, 1])
+    trace = Trace(last=torch.zeros(3), participation=Counter([0, 1]))
     found = client_rows({"A": [[trace]]}, [0], Task(case.problem, case.clients))
     assert [row["size"] for row in found] == [None, None]
     assert summary_of(found) == []

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import pickle
+from collections import Counter
 from typing import NamedTuple
 
 import pytest
@@ -99,7 +100,7 @@ def test_a_trace_comes_back_whole():
         output=[torch.tensor(1.5)],
         shared={"x": torch.zeros(2), "u": (), "y": {}},
         costs=Costs(1, 2, 3, 4, 5, 6),
-        participation=[3, 0, 2],
+        participation=Counter({0: 3, 2: 2}),
         dropped=[NonFinite("gradient w", client=1, round=2, step=7, seed=3)],
         failure=FedcsoError("round 3: all participating clients were dropped"),
     )

@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from fedcso.core.algorithm import Algorithm
 from fedcso.core.registry import Registry
 
-ALGORITHMS: Registry[type[Algorithm]] = Registry.grouped(
+ALGORITHMS: "Registry[type[Algorithm]]" = Registry.grouped(
     "algorithm",
     __name__,
     {
@@ -72,6 +71,9 @@ ALGORITHMS: Registry[type[Algorithm]] = Registry.grouped(
 )
 """Methods by the names they have in their papers, in groups. To add one, write its module and a row here."""
 
+MAIN = ("FCSG", "FCSG-M", "Acc-FCSG-M")
+"""The methods to run if none are named and the problem recommends none."""
+
 if TYPE_CHECKING:  # type checkers can't read the table; to them, a class that is missing here is of type Any
     from fedcso.algorithms.acc_fcsg_m import AccFCSGM as AccFCSGM
     from fedcso.algorithms.bsgd import BSGD as BSGD
@@ -110,6 +112,16 @@ if TYPE_CHECKING:  # type checkers can't read the table; to them, a class that i
     from fedcso.algorithms.soap import SOAP as SOAP
     from fedcso.algorithms.sox import SOX as SOX
     from fedcso.algorithms.stem import STEM as STEM
+    from fedcso.core.algorithm import Algorithm
+
+
+def owners() -> dict[str, list[str]]:
+    """Return, for each hyper-parameter, the methods of the table that have it; no method is imported for it."""
+    found: dict[str, list[str]] = {}
+    for name in ALGORITHMS:
+        for parameter in ALGORITHMS.definition(name).fields:
+            found.setdefault(parameter, []).append(name)
+    return found
 
 
 def __getattr__(name: str) -> Any:

@@ -10,6 +10,7 @@ from fedcso.cli.commands import COMMANDS, load_command
 from fedcso.core.errors import FedcsoError
 from fedcso.core.notice import NOTICE
 from fedcso.core.version import __version__
+from fedcso.engines import torchrun
 
 FAILED, INTERRUPTED = 1, 130
 
@@ -45,18 +46,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run_command(command: ModuleType, arguments: list[str]) -> int:
     """Run a command; under torchrun the first rank runs it, and the others follow the first."""
-    from fedcso.engines import ranks  # imported here because it loads torch, which the overview does not need
-
-    if ranks.size() > 1 and not hasattr(command, "follow"):
+    if torchrun.size() > 1 and not hasattr(command, "follow"):
         raise FedcsoError(f"fedcso {arguments[0]} runs in one process; start it without torchrun")
-    if ranks.follows():
+    if torchrun.follows():
         return int(command.follow())
     try:
         return int(command.main(arguments[1:]))
     except FedcsoError:
-        if not ranks.is_connected():  # the other ranks are still waiting for instructions
-            ranks.release_followers()
+        if torchrun.size() > 1:
+            _release_followers()
         raise
+
+
+def _release_followers() -> None:
+    """Tell the other ranks that there is nothing to do, if they are still waiting for instructions."""
+    from fedcso.engines import ranks  # late: it imports torch
+
+    if not ranks.is_connected():
+        ranks.release_followers()
 
 
 def _log_to_terminal() -> None:

@@ -3,24 +3,43 @@
 import inspect
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from jsonargparse import SUPPRESS, ActionConfigFile  # type: ignore[attr-defined]
 
+from fedcso import algorithms
+from fedcso.algorithms import MAIN
 from fedcso.cli.parser import Parser, join_repeated, split_description, use_underscores
+from fedcso.codecs import SEND_U, spellings
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.plan import Plan
-from fedcso.core.recommended import recommended
+from fedcso.core.recommended import Recommended, recommended
 from fedcso.engines import ENGINES
 from fedcso.estimators import ESTIMATORS
-from fedcso.runs.config import MAIN, Flat
+from fedcso.problems import PROBLEMS
 from fedcso.runs.folder import read_yaml
-from fedcso.runs.methods import SEND_U, MethodSpec, owners, parse_methods
-from fedcso.runs.specs import CODEC_NAMES, TaskMaker, task_maker
 from fedcso.runs.tracking import TRACKERS
 from fedcso.theory.choice import AUTO
+
+if TYPE_CHECKING:  # importing these imports torch, which help without a problem does not need
+    from fedcso.runs.config import Flat
+    from fedcso.runs.specs import TaskMaker
+
+
+class Subject(NamedTuple):
+    """What a command line is about, on which its options depend."""
+
+    methods: Sequence[str]
+    """The methods to run, as they are written."""
+    owners: Mapping[str, Sequence[str]]
+    """The methods that have a hyper-parameter, by its name."""
+    problem: str | None = None
+    recommended: Recommended = Recommended()
+    usable: Collection[str] = ()
+    """The hyper-parameters of the methods to run."""
 
 
 def read_options(
@@ -30,7 +49,7 @@ def read_options(
     extend: Callable[[Parser], None] = lambda parser: None,
     usage: str = "fedcso {command} {problem}",
     methods: Sequence[str] = MAIN,
-) -> Flat:
+) -> "Flat":
     """Return a command line as a complete flat configuration.
 
     `extend` adds the command's own options; `usage` is how the command is called; `methods` are those that it uses if
@@ -38,16 +57,21 @@ def read_options(
     `--help` prints the help and exits; raise `UsageError` or `FedcsoError` if an argument is wrong.
     """
     if arguments[:1] in (["--help"], ["-h"]):
-        arguments = ["invariant_logistic", "--help"]  # options depend on the problem: show those of one
-    problem, specs = _problem_and_methods(command, arguments, methods)
+        subject = Subject(methods, algorithms.owners())
+    else:
+        subject = _subject(command, arguments, methods)
+    problem = subject.problem or "PROBLEM"
+    shown = (
+        f"here with the options of {problem}" if subject.problem else "problems have options of their own, see below"
+    )
     description, examples = split_description(docstring)
     parser = Parser(
         prog=usage.format(command=command, problem=problem),
-        usage=f"{usage.format(command=command, problem='PROBLEM')} [options]   (here with the options of {problem})",
+        usage=f"{usage.format(command=command, problem='PROBLEM')} [options]   ({shown})",
         description=description,
         epilog=examples,
     )
-    _add_options(parser, command, problem, specs, extend)
+    _add_options(parser, command, subject, extend)
     if not arguments[0].startswith("-"):
         arguments = arguments[1:]
     defaults = parser.get_defaults().as_dict()
@@ -60,20 +84,24 @@ def read_options(
     return values | {"command": command}
 
 
-def _problem_and_methods(
-    command: str, arguments: list[str], usual: Sequence[str]
-) -> tuple[str, tuple[MethodSpec, ...]]:
-    """Return the problem and the methods that a command line or its file names: which options exist depends on them."""
+def _subject(command: str, arguments: list[str], usual: Sequence[str]) -> Subject:
+    """Return the problem and the methods that a command line or its file names."""
     options = join_repeated(use_underscores(arguments))
     file, content = _config_file(options)
     texts = next((json.loads(value) for option, value in pairwise(options) if option == "--algorithm"), None)
     texts = texts or _methods_in(content)
-    named = parse_methods(texts) if texts else ()
     problem = arguments[0] if arguments and not arguments[0].startswith("-") else _problem_in(command, file, content)
-    return problem, named or parse_methods(recommended(task_maker(problem)).methods or usual)
+    from fedcso.runs.methods import owners, parse_methods
+    from fedcso.runs.specs import task_maker
+
+    named = parse_methods(texts) if texts else ()
+    advice = recommended(task_maker(problem))
+    specs = named or parse_methods(advice.methods or usual)
+    usable = {name for spec in specs for name in spec.hyper_parameters({})}
+    return Subject([spec.text for spec in specs], owners(specs), problem, advice, usable)
 
 
-def _problem_in(command: str, file: Path | None, content: Flat) -> str:
+def _problem_in(command: str, file: Path | None, content: "Flat") -> str:
     """Return the problem that a file names."""
     if file is None:
         raise FedcsoError(
@@ -84,14 +112,14 @@ def _problem_in(command: str, file: Path | None, content: Flat) -> str:
     return str(content["problem"])
 
 
-def _methods_in(content: Flat) -> Sequence[str]:
+def _methods_in(content: "Flat") -> Sequence[str]:
     """Return the methods that a file names; none if they can't be read, which the parser reports later."""
     texts = content.get("algorithm")
     texts = [texts] if isinstance(texts, str) else texts
     return texts if texts and isinstance(texts, list) and all(isinstance(text, str) for text in texts) else ()
 
 
-def _config_file(options: list[str]) -> tuple[Path | None, Flat]:
+def _config_file(options: list[str]) -> tuple[Path | None, "Flat"]:
     """Return the first configuration file among the options, and its content."""
     for place, option in enumerate(options):
         name, _, value = option.partition("=")
@@ -103,18 +131,15 @@ def _config_file(options: list[str]) -> tuple[Path | None, Flat]:
     return None, {}
 
 
-def _add_options(
-    parser: Parser, command: str, problem: str, methods: Sequence[MethodSpec], extend: Callable[[Parser], None]
-) -> None:
-    maker = task_maker(problem)
+def _add_options(parser: Parser, command: str, subject: Subject, extend: Callable[[Parser], None]) -> None:
     parser.add_argument("--config", action=ActionConfigFile, metavar="FILE", help="read settings from a YAML file")
     parser.add_argument("--command", default=command, help=SUPPRESS)
-    parser.add_argument("--problem", default=problem, help="the problem, if it is not the first argument")
+    parser.add_argument("--problem", default=subject.problem, help="the problem, if it is not the first argument")
     group = parser.add_argument_group("methods")
     group.add_argument(
         "--algorithm",
         type=list[str] | str,
-        default=[spec.text for spec in methods],
+        default=list(subject.methods),
         metavar="NAME",
         help="one or several methods: NAME or 'NAME(option=value, …)'",
     )
@@ -126,11 +151,11 @@ def _add_options(
     )
     hyper_parameters = parser.add_argument_group("hyper-parameters, for all chosen methods that have them")
     hyper_parameters.add_argument(
-        f"--{SEND_U}", type=str, metavar="HOW", help=f"how u is sent, for methods that share it: {CODEC_NAMES}"
+        f"--{SEND_U}", type=str, metavar="HOW", help=f"how u is sent, for methods that share it: {spellings()}"
     )
     parser.add_class_arguments(Plan, as_group=True)
-    parser.set_defaults(dict(recommended(maker).plan))
-    add_problem_options(parser, maker, problem)
+    parser.set_defaults(dict(subject.recommended.plan))
+    _add_options_of_problem(parser, subject.problem)
     group = parser.add_argument_group("start")
     group.add_argument(
         "--init",
@@ -161,16 +186,29 @@ def _add_options(
     group.add_argument("--name", type=str, help="a name for the run folder; by default the problem's")
     extend(parser)
     taken = parser.known_options()
-    usable = {name for spec in methods for name in spec.hyper_parameters({})}
-    for name, having in owners(methods).items():
+    for name, having in sorted(subject.owners.items()):
         if name in taken:  # by another option; the hyper-parameter can still be set as NAME(option=value)
             continue
-        default = recommended(maker).settings.get(name) if name in usable else None
+        default = subject.recommended.settings.get(name) if name in subject.usable else None
         words = f"for {', '.join(having)}"
         hyper_parameters.add_argument(f"--{name}", type=int | float | str, metavar="VALUE", default=default, help=words)
 
 
-def add_problem_options(parser: Parser, maker: TaskMaker, problem: str) -> None:
+def _add_options_of_problem(parser: Parser, problem: str | None) -> None:
+    """Add the options of a problem, or say how to see them if none is named."""
+    if problem is None:
+        parser.add_argument_group(
+            "options of the problem",
+            f"{parser.prog} --help shows them, and what the problem recommends for the others. "
+            f"PROBLEM is your own (path.py:name, module:name) or one of {', '.join(PROBLEMS)}.",
+        )
+        return
+    from fedcso.runs.specs import task_maker
+
+    add_problem_options(parser, task_maker(problem), problem)
+
+
+def add_problem_options(parser: Parser, maker: "TaskMaker", problem: str) -> None:
     """Add the arguments of a problem's function as options; raise `FedcsoError` if one of them can't be an option."""
     taken = parser.known_options()
     try:

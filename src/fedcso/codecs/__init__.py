@@ -3,18 +3,38 @@
 The momentum methods share x and u, twice as much as FCSG; these codecs reduce what is sent of u.
 """
 
-from fedcso.codecs.inferred import Inferred
-from fedcso.codecs.occasional import Occasional
-from fedcso.codecs.rounded import BFloat16, Int8
-from fedcso.core.codec import Codec, Full
+from typing import TYPE_CHECKING, Any
 
-CODECS: dict[str, type[Codec]] = {
-    "full": Full,
-    "bfloat16": BFloat16,
-    "int8": Int8,
-    "every": Occasional,
-    "inferred": Inferred,
-}
+from fedcso.core.registry import Registry
+
+if TYPE_CHECKING:  # importing a codec imports torch; the classes of the table are imported when they are first used
+    from fedcso.codecs.inferred import Inferred as Inferred
+    from fedcso.codecs.occasional import Occasional as Occasional
+    from fedcso.codecs.rounded import BFloat16 as BFloat16
+    from fedcso.codecs.rounded import Int8 as Int8
+    from fedcso.core.codec import Codec
+
+CODECS: "Registry[type[Codec]]" = Registry(
+    "codec",
+    "fedcso",
+    {
+        "full": "core.codec:Full",
+        "bfloat16": "codecs.rounded:BFloat16",
+        "int8": "codecs.rounded:Int8",
+        "every": "codecs.occasional:Occasional",
+        "inferred": "codecs.inferred:Inferred",
+    },
+)
 """Codecs by their names in the option `send_u`. To add one, write its module and a row here."""
 
-__all__ = ["CODECS", "BFloat16", "Full", "Inferred", "Int8", "Occasional"]
+SEND_U = "send_u"
+"""The setting that selects a codec for u."""
+
+
+def spellings() -> str:
+    """Return how codecs are written as settings: `full, bfloat16, …, every(k)`."""
+    return ", ".join(f"{name}(k)" if CODECS.definition(name).fields else name for name in CODECS)
+
+
+def __getattr__(name: str) -> Any:
+    return CODECS.package_attribute(name)

@@ -76,11 +76,9 @@ def require(field: str, value: Any, holds: Check, allowed: str) -> None:
     Of a tensor, which stands for a grid of settings, every entry is checked; of a callable, which stands for a
     schedule, the value at t = 0.
     """
-    import torch  # late: exported models report errors by this file, and need no torch
-
     probe = value(0) if callable(value) else value
     try:
-        entries = probe.tolist() if isinstance(probe, torch.Tensor) else [probe]
+        entries = probe.tolist() if hasattr(probe, "tolist") else [probe]
         fine = all(holds(entry) for entry in entries)
     except TypeError:
         fine = False

@@ -36,7 +36,7 @@ def declare_metrics(task: Task) -> list[Metric]:
 
 
 def evaluate(task: Task, models: Sequence[Tree], weights: Sequence[float]) -> list[dict[str, float]]:
-    """Return the metrics of each model.
+    """Return the metrics of each model; `weights` are those of `task.seen`.
 
     They are F and ‖∇F‖ if the problem knows them exactly, and the judge's metrics on test and on validation data.
     """
@@ -79,5 +79,14 @@ def _for_each(
 def _measure_exactly(task: Task, weights: Sequence[float], x: Tree) -> dict[str, Any]:
     if task.problem.exact is None:
         return {}
-    value, gradient = task.problem.exact(x, task.clients, weights)
+    value, gradient = task.problem.exact(x, *_merge_same(task.seen, weights))
     return {OBJECTIVE.name: value, GRADIENT_NORM.name: norm(gradient, torch.as_tensor(value).ndim)}
+
+
+def _merge_same(clients: Sequence[Any], weights: Sequence[float]) -> tuple[list[Any], list[float]]:
+    """Return different clients only: those whose data are the same object count as one, with their weights added."""
+    held, total = {}, dict[int, float]()
+    for data, weight in zip(list(clients), weights, strict=True):
+        held[id(data)] = data
+        total[id(data)] = total.get(id(data), 0.0) + weight
+    return list(held.values()), list(total.values())

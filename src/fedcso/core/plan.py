@@ -1,14 +1,13 @@
 """The plan of a run: its length, batch sizes and participation, whatever the algorithm."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
-
-import torch
+from typing import TYPE_CHECKING, Any, Literal
 
 from fedcso.core.errors import InvalidValue, is_number, require, require_choice, require_count, require_nonnegative
-from fedcso.core.problem import Problem
-from fedcso.core.streams import SERVER, stream
-from fedcso.core.task import Task
+
+if TYPE_CHECKING:
+    from fedcso.core.problem import Problem
+    from fedcso.core.task import Task
 
 
 @dataclass(frozen=True)
@@ -88,12 +87,13 @@ class Plan:
             number = max(1, round_half_up(self.participation * clients))
         else:
             number = self.participation
-        if number == clients:
+        if number >= clients:
             return list(range(clients))
-        chosen = torch.randperm(clients, generator=stream(seed, SERVER, round))[:number]
-        return sorted(chosen.tolist())
+        from fedcso.core.streams import SERVER, draw_distinct, stream  # late: help shows a plan without importing torch
 
-    def for_task(self, task: Task) -> "Plan":
+        return sorted(draw_distinct(number, clients, stream(seed, SERVER, round)))
+
+    def for_task(self, task: "Task") -> "Plan":
         """Return the plan of a run on a task: with its weights, and with the samples of all that its clients stand for.
 
         One client with the pooled data of N clients draws as many samples in each step as these would together.
@@ -113,7 +113,7 @@ class Plan:
             inner_batch=inner * m,
         )
 
-    def weight(self, problem: Problem, data: Any) -> float:
+    def weight(self, problem: "Problem", data: Any) -> float:
         """Return the weight of a client with these data, not normalised; data without a size have weight 1."""
         size = problem.size(data) if self.weights == "size" else None
         return 1.0 if size is None else float(size)

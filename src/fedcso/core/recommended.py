@@ -6,11 +6,12 @@ in its folder, so recommendations can change without changing old runs.
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from fedcso.core.task import Task
+if TYPE_CHECKING:
+    from fedcso.core.task import Task
 
-Maker = TypeVar("Maker", bound=Callable[..., Task])
+Maker = TypeVar("Maker", bound="Callable[..., Task]")
 
 
 class Recommended(NamedTuple):
@@ -34,7 +35,7 @@ def with_methods(*methods: str, **settings: Any) -> Callable[[Maker], Maker]:
     return _marker(lambda before: before._replace(methods=methods, settings=settings))
 
 
-def recommended(maker: Callable[..., Task]) -> Recommended:
+def recommended(maker: "Callable[..., Task]") -> Recommended:
     """Return what a task function was decorated with."""
     found: Recommended = getattr(maker, "recommended", Recommended())
     return found

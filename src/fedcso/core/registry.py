@@ -5,9 +5,13 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeVar
 
+from fedcso.core.definition import Definition, Imported, Written
 from fedcso.core.errors import UnknownName
 
 T = TypeVar("T")
+
+ADDED = ""
+"""The row of an object that a program has added."""
 
 
 class Registry(MutableMapping[str, T]):
@@ -51,34 +55,41 @@ class Registry(MutableMapping[str, T]):
         return self._loaded[name]
 
     def __setitem__(self, name: str, loaded: T) -> None:
+        self._rows[name] = ADDED
         self._loaded[name] = loaded
 
     def __delitem__(self, name: str) -> None:
         if name not in self:
             raise UnknownName(self.kind, name, self)
         self._loaded.pop(name, None)
-        self._rows.pop(name, None)
+        del self._rows[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys((*self._rows, *self._loaded)))
+        return iter(self._rows)
 
     def __len__(self) -> int:
-        return len(self._rows.keys() | self._loaded.keys())
+        return len(self._rows)
 
     def __contains__(self, name: object) -> bool:  # without loading anything
-        return name in self._rows or name in self._loaded
+        return name in self._rows
 
     def module(self, name: str) -> ModuleType:
         """Return the module in which an object is defined."""
         row = self._rows.get(name)
         return import_module(f"{self._package}.{row.partition(':')[0]}" if row else self[name].__module__)
 
+    def definition(self, name: str) -> Definition:
+        """Return what the definition of an object says, without importing it if it is in the table."""
+        row = self._rows.get(name)
+        file, _, attribute = (row or "").partition(":")
+        return Written(f"{self._package}.{file}", attribute) if row else Imported(self[name])
+
     def package_attribute(self, name: str) -> Any:
         """Return a class defined in one of the table's modules, or a module: `from fedcso.algorithms import FCSG`.
 
         To be called by the package's `__getattr__`; raise `AttributeError` if there is no such name.
         """
-        modules = dict.fromkeys(row.partition(":")[0] for row in self._rows.values())
+        modules = dict.fromkeys(row.partition(":")[0] for row in self._rows.values() if row != ADDED)
         if name in modules:
             return import_module(f"{self._package}.{name}")
         for file in modules:

@@ -3,12 +3,14 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import nn
 
+from fedcso.core.crowd import sample_numbers, sample_of
 from fedcso.core.errors import FedcsoError
 from fedcso.core.initial_weights import InitialWeights
 from fedcso.core.judge import Judge
@@ -34,7 +36,8 @@ class Task:
 
     problem: Problem
     clients: Sequence[Any]
-    """The training data of each client, in any form that the problem's `sample_outer` understands."""
+    """The training data of each client, in any form that the problem's `sample_outer` understands; of very many clients
+    a `fedcso.Crowd`."""
     test: Any = None
     """Held-out data for the judge; used to report, never to choose settings or models."""
     validation: Any = None
@@ -93,9 +96,40 @@ class Task:
         """Return the task without test and validation data."""
         return replace(self, test=None, validation=None)
 
+    @property
+    def sample(self) -> Sequence[int]:
+        """The numbers of the clients that are looked at where all would have to be: of a crowd some, otherwise all."""
+        return sample_numbers(self.clients)
+
+    @cached_property
+    def seen(self) -> Sequence[Any]:
+        """The data of these clients."""
+        return sample_of(self.clients)
+
+    @cached_property
+    def able(self) -> Sequence[int]:
+        """The numbers of the clients that have training data."""
+        idle = [n for n, data in zip(self.sample, self.seen, strict=True) if not self.problem.trains(data)]
+        if not idle:
+            return range(len(self.clients))
+        if len(self.seen) < len(self.clients):
+            raise FedcsoError(f"client {idle[0]} has no training data: leave clients without data out of a crowd")
+        return sorted(set(self.sample) - set(idle))
+
+    def remark(self) -> str:
+        """Return what users should know of a crowd; empty for other clients."""
+        if len(self.seen) == len(self.clients):
+            return ""
+        alike = all(data is self.seen[0] for data in self.seen)
+        return (
+            f"{'' if alike else 'F, '}the digest of the data and the tables of clients are those of {len(self.seen):,} "
+            f"of the {len(self.clients):,} clients, drawn at random"
+        )
+
     def digest(self) -> str:
-        """Return a fingerprint of all data and their split, to tell runs on different data apart."""
-        return fingerprint(list(self.clients), self.test, self.validation)
+        """Return a fingerprint of the data and their split, to tell runs on different data apart."""
+        more = [len(self.clients)] if len(self.seen) < len(self.clients) else []
+        return fingerprint(list(self.seen), self.test, self.validation, *more)
 
 
 def fingerprint(*parts: Any) -> str:

@@ -18,6 +18,11 @@ from fedcso.core.errors import FedcsoError, UnknownName
 HERE = Path()
 
 
+def is_own(name: str) -> bool:
+    """Return whether a name refers to a user's file or module: `path.py:name`, `module:name`."""
+    return bool(name.rpartition(":")[0])
+
+
 def load(field: str, name: str, root: Path = HERE) -> Any:
     """Return the object that `path.py:name` or `module:name`, given for `field`, refers to.
 

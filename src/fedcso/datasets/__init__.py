@@ -1,14 +1,18 @@
 """Data sets, one in each file, and tables that list them by name, one table for each form of data."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from fedcso.core.errors import UnknownName
+from fedcso.core.late import importer
 from fedcso.core.registry import Registry
-from fedcso.datasets.characters import Characters
-from fedcso.datasets.examples import Examples
-from fedcso.datasets.images import Images
 
-DATASETS: Registry[Callable[[], Examples]] = Registry(
+if TYPE_CHECKING:
+    from fedcso.datasets.characters import Characters
+    from fedcso.datasets.examples import Examples
+    from fedcso.datasets.images import Images
+
+DATASETS: "Registry[Callable[[], Examples]]" = Registry(
     "dataset",
     __name__,
     {
@@ -20,7 +24,7 @@ DATASETS: Registry[Callable[[], Examples]] = Registry(
 )
 """Data sets of labelled examples by name. To add one, write a file and add a row here."""
 
-IMAGES: Registry[Callable[[], Images]] = Registry(
+IMAGES: "Registry[Callable[[], Images]]" = Registry(
     "dataset of pictures",
     __name__,
     {
@@ -30,7 +34,7 @@ IMAGES: Registry[Callable[[], Images]] = Registry(
 )
 """Data sets of labelled pictures by name, with their published test sets."""
 
-CHARACTERS: Registry[Callable[[], Characters]] = Registry(
+CHARACTERS: "Registry[Callable[[], Characters]]" = Registry(
     "dataset of characters",
     __name__,
     {
@@ -43,22 +47,22 @@ CHARACTERS: Registry[Callable[[], Characters]] = Registry(
 TABLES = (DATASETS, IMAGES, CHARACTERS)
 
 
-def load(name: str) -> Examples:
+def load(name: str) -> "Examples":
     """Return a data set of labelled examples by name."""
     return DATASETS[name]()
 
 
-def load_images(name: str) -> Images:
+def load_images(name: str) -> "Images":
     """Return a data set of labelled pictures by name."""
     return IMAGES[name]()
 
 
-def load_characters(name: str) -> Characters:
+def load_characters(name: str) -> "Characters":
     """Return a data set for few-shot learning by name."""
     return CHARACTERS[name]()
 
 
-def load_any(name: str) -> Examples | Images | Characters:
+def load_any(name: str) -> "Examples | Images | Characters":
     """Return a data set of any form by name."""
     for table in TABLES:
         if name in table:
@@ -79,3 +83,12 @@ __all__ = [
     "load_characters",
     "load_images",
 ]
+
+__getattr__ = importer(
+    __name__,
+    {
+        "Characters": "fedcso.datasets.characters",
+        "Examples": "fedcso.datasets.examples",
+        "Images": "fedcso.datasets.images",
+    },
+)

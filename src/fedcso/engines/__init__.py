@@ -1,5 +1,27 @@
 """Where clients live, how their local steps are carried out, and the loop over rounds that all of them share."""
 
-from fedcso.engines.running import ENGINES, run, run_grid
+from typing import TYPE_CHECKING
 
-__all__ = ["ENGINES", "run", "run_grid"]
+from fedcso.core.late import importer
+from fedcso.core.registry import Registry
+
+if TYPE_CHECKING:
+    from fedcso.engines.engine import Engine
+    from fedcso.engines.running import run as run
+    from fedcso.engines.running import run_grid as run_grid
+
+ENGINES: "Registry[Engine]" = Registry(
+    "engine",
+    __name__,
+    {
+        "simulation": "simulation:ENGINE",
+        "stacked": "stacked:ENGINE",
+        "compiled": "compiled:ENGINE",
+        "threads": "threads:ENGINE",
+        "reference": "reference:ENGINE",
+        "distributed": "distributed:ENGINE",
+    },
+)
+"""Every engine by name. A new engine is a file and a row here."""
+
+__getattr__ = importer(__name__, dict.fromkeys(("run", "run_grid"), "fedcso.engines.running"))

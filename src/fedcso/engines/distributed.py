@@ -23,7 +23,7 @@ from fedcso.core.judge import ByClient
 from fedcso.core.packing import pack, unpack
 from fedcso.core.tree import Tree, leaves, unflatten_like, zeros_like
 from fedcso.core.workers import cores, pool
-from fedcso.engines import ranks
+from fedcso.engines import ranks, torchrun
 from fedcso.engines.client import Reply
 from fedcso.engines.engine import Engine, only_one
 from fedcso.engines.job import Job
@@ -46,11 +46,11 @@ class OverRanks(ClientByClient):
 
     def owner(self, client: int) -> int:
         """Return the rank to which a client belongs."""
-        return client % ranks.size()
+        return client % torchrun.size()
 
     def own(self, participants: list[int]) -> list[int]:
         """Return the participants that belong to this rank."""
-        return [n for n in participants if self.owner(n) == ranks.rank()]
+        return [n for n in participants if self.owner(n) == torchrun.rank()]
 
     def gather(
         self, round: int, participants: list[int], replies: dict[int, Reply], broken: Sequence[NonFinite]
@@ -85,13 +85,13 @@ class OverRanks(ClientByClient):
         job = self.job
         judge, test = job.task.judge, job.task.test
         whole, at_home = (test.whole, test.clients) if isinstance(test, ByClient) else (test, [])
-        others = ranks.size() - 1
-        own = [n for n in range(len(at_home)) if not others or n % others == ranks.rank() - 1]
+        others = torchrun.size() - 1
+        own = [n for n in range(len(at_home)) if not others or n % others == torchrun.rank() - 1]
         found: dict[str, Any] = {"whole": {}, "validation": {}, "clients": {}}
         (x,) = models
-        if not ranks.follows():
-            weights = job.weights(range(len(job.clients)))
-            (found["whole"],) = evaluate(replace(job.task, test=whole, validation=None), [x], weights)
+        if not torchrun.follows():
+            pooled = replace(job.task, test=whole, validation=None)
+            (found["whole"],) = evaluate(pooled, [x], job.weights_of_seen())
             (found["validation"],) = evaluate_validation(job.task, [x])
         for n in own:
             (metrics,) = judge.measure_at_clients(x, ByClient(None, [at_home[n]]))
@@ -99,20 +99,20 @@ class OverRanks(ClientByClient):
         gathered = [json.loads(answer) for answer in ranks.all_gather(json.dumps(found).encode())]
         by_client = {int(n): metrics for answer in gathered for n, metrics in answer["clients"].items()}
         means = judge.mean_over_clients([by_client[n] for n in range(len(at_home))])
-        leader = gathered[ranks.LEADER]
+        leader = gathered[torchrun.LEADER]
         return [merge_metrics(leader["whole"], {name: float(v) for name, v in means.items()}, leader["validation"])]
 
     # ----------------------------------------------------------------------- leader and followers
 
     def announce(self, progress: Progress, callbacks: Sequence[Callback]) -> None:
         """Call the callbacks on the leader; on a follower, obey the leader's commands until the next round."""
-        if not ranks.follows():
+        if not torchrun.follows():
             with self._leading():
                 super().announce(progress, callbacks)
             return
         while (said := ranks.receive_command()) == GIVE_STATE:
             for states in self.held.values():
-                _send_states(states, states, ranks.LEADER)
+                _send_states(states, states, torchrun.LEADER)
         if said != GO_ON:
             raise Stopped("rank 0 stopped the run")
 
@@ -131,18 +131,18 @@ class OverRanks(ClientByClient):
         everyone = empty_states(self.job)
         for name, states in everyone.items():
             states.load(self.held[name].saved())
-            for source in range(1, ranks.size()):
+            for source in range(1, torchrun.size()):
                 _receive_states(states, source)
         return super().state() | {name: states.saved() for name, states in everyone.items()}
 
     def agree_on(self, start: Snapshot | None) -> Snapshot | None:
         """Return the leader's snapshot, with the states of this rank's clients only."""
         held = empty_states(self.job)
-        if ranks.follows():
+        if torchrun.follows():
             if content := ranks.broadcast(b""):
                 start = from_bytes(content, self.job.device)
                 for states in held.values():
-                    _receive_states(states, ranks.LEADER)
+                    _receive_states(states, torchrun.LEADER)
         elif start is None:
             ranks.broadcast(b"")
         else:
@@ -155,9 +155,9 @@ class OverRanks(ClientByClient):
         """Send every follower the states of its clients and load the leader's."""
         everyone = LocalStates(self.job.device)
         everyone.load(saved)
-        for target in range(1, ranks.size()):
+        for target in range(1, torchrun.size()):
             _send_states(everyone, [n for n in everyone if self.owner(n) == target], target)
-        own.load({n: state for n, state in saved.items() if self.owner(int(n)) == ranks.LEADER})
+        own.load({n: state for n, state in saved.items() if self.owner(int(n)) == torchrun.LEADER})
 
 
 def _send_states(states: LocalStates, clients: Iterable[int], target: int) -> None:
@@ -197,7 +197,7 @@ class OnRanks:
         like = zeros_like(parts[0]) if parts else None
         if not all(self.has_some):  # a rank without messages needs a template
             source = self.has_some.index(True)
-            template = ranks.broadcast(pack(like) if ranks.rank() == source else b"", source)
+            template = ranks.broadcast(pack(like) if torchrun.rank() == source else b"", source)
             like = unpack(template, self.device)[0] if like is None else like
         sums = torch.cat([torch.zeros(leaf.numel(), dtype=torch.float64, device=leaf.device) for leaf in leaves(like)])
         for weight, part in zip(own_weights, parts, strict=True):
@@ -229,13 +229,13 @@ def _gathered(broken: Sequence[NonFinite]) -> list[NonFinite]:
 @contextmanager
 def _start(algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int]) -> Iterator[Rounds]:
     """Start a run on all ranks, each of which calls this function; only the leader's callbacks and snapshot count."""
-    if not ranks.started():
+    if not torchrun.started():
         raise FedcsoError(
             "the engine distributed needs torchrun: start your script with `torchrun --nproc-per-node 2 script.py`, "
             "or use `fedcso run … --engine distributed`, which starts it"
         )
-    job = replace(only_one(algorithms, job, seeds), device=ranks.own_device(job.device))
-    with pool(max(1, cores() // ranks.on_this_host())) as threads:
+    job = replace(only_one(algorithms, job, seeds), device=torchrun.own_device(job.device))
+    with pool(max(1, cores() // torchrun.on_this_host())) as threads:
         yield OverRanks(job, threads.map)
 
 

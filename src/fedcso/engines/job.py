@@ -34,27 +34,23 @@ class Job:
     codec: Codec = full
     work: Work = field(init=False, repr=False)
     """The part of the specification that every client needs."""
-    able: list[int] = field(init=False, repr=False)
-    """The clients that have training data."""
-
     mixing: torch.Tensor | None = field(init=False, repr=False, compare=False)
     """W of the topology over which clients average; None if they average at a server."""
 
     def __post_init__(self) -> None:
         require_count("seed", self.seed, least=0)
         require("clients", len(self.clients), lambda n: n >= 1, "at least one client's data")
-        able = [n for n, data in enumerate(self.clients) if self.problem.trains(data)]
-        object.__setattr__(self, "able", able)
-        require("clients", len(able), lambda n: n >= 1, "at least one client with training data")
-        if isinstance(self.plan.participation, int) and self.plan.participation > len(able):
+        able = len(self.able)
+        require("clients", able, lambda n: n >= 1, "at least one client with training data")
+        if isinstance(self.plan.participation, int) and self.plan.participation > able:
             raise InvalidValue(
-                "participation", self.plan.participation, f"at most {len(able)}, the number of clients that train"
+                "participation", self.plan.participation, f"at most {able}, the number of clients that train"
             )
         topology = self.plan.topology or self.algorithm.topology
-        object.__setattr__(self, "mixing", mixing_matrix(topology, len(able)))
+        object.__setattr__(self, "mixing", mixing_matrix(topology, able))
         if self.mixing is not None:
             self._require_gossip(topology)
-        self.algorithm.check(self.plan, self.problem, self.clients)
+        self.algorithm.check(self.plan, self.problem, self.task.seen)
         if self.plan.epsilon and self.problem.exact is None:
             name = type(self.problem).__name__
             raise InvalidValue("epsilon", self.plan.epsilon, f"0: ∇F of {name} is not known exactly")
@@ -91,6 +87,11 @@ class Job:
         """The training data of each client."""
         return self.task.clients
 
+    @property
+    def able(self) -> Sequence[int]:
+        """The clients that have training data."""
+        return self.task.able
+
     def participants(self, round: int) -> list[int]:
         """Return the clients that take part in a round, in ascending order."""
         return [self.able[place] for place in self.plan.participants(self.seed, round, len(self.able))]
@@ -99,9 +100,13 @@ class Job:
         """Return the weights of the given clients, not normalised."""
         return [self.plan.weight(self.problem, self.clients[n]) for n in clients]
 
+    def weights_of_seen(self) -> list[float]:
+        """Return the weights of the clients that models are evaluated for."""
+        return [self.plan.weight(self.problem, data) for data in self.task.seen]
+
     def evaluate(self, models: Sequence[Tree]) -> list[dict[str, float]]:
         """Return the metrics of each model."""
-        return evaluate(self.task, models, self.weights(range(len(self.clients))))
+        return evaluate(self.task, models, self.weights_of_seen())
 
     def start(self) -> Tree:
         """Return the starting point x_0, projected onto X and moved to the device."""

@@ -7,7 +7,6 @@ An engine runs rounds: it knows where clients are and how their local steps are 
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from copy import copy
 from typing import NamedTuple
 
 from fedcso.core.errors import FedcsoError
@@ -78,7 +77,7 @@ class Progress(NamedTuple):
 
     def snapshot(self) -> Snapshot:
         """Return a snapshot from which the run can continue."""
-        return Snapshot(self.done, self.rounds.state(), [copy(trace) for trace in self.traces])
+        return Snapshot(self.done, self.rounds.state(), [trace.copied() for trace in self.traces])
 
 
 Callback = Callable[[Progress], None]
@@ -92,12 +91,12 @@ def run_rounds(rounds: Rounds, callbacks: Sequence[Callback] = (), start: Snapsh
     start = rounds.agree_on(start)
     if start is None:
         models = [job.start() for job in jobs]
-        traces = [Trace(last=x, best=x, participation=[0] * len(jobs[0].clients)) for x in models]
+        traces = [Trace(last=x, best=x) for x in models]
         best = [float("nan")] * len(jobs)
         _record(rounds, traces, best, 0, [float("nan")] * len(jobs), clock, range(len(jobs)))
     else:
         rounds.load(start.state)
-        traces = [copy(trace) for trace in start.traces]  # the snapshot itself stays as it is
+        traces = [trace.copied() for trace in start.traces]  # the snapshot itself stays as it is
         rounds.failures |= {i: trace.failure for i, trace in enumerate(traces) if trace.failure}
         clock -= max(trace.rows[-1]["seconds"] for trace in traces)
         best = [_best_of(trace.rows, deciding_metric(jobs[0].task)) for trace in traces]
@@ -118,8 +117,7 @@ def run_rounds(rounds: Rounds, callbacks: Sequence[Callback] = (), start: Snapsh
             trace.output = trace.output if report.output is None else report.output
             trace.dropped = [*trace.dropped, *report.dropped]
             trace.costs += report.costs
-            present = set(report.participants)
-            trace.participation = [count + (n in present) for n, count in enumerate(trace.participation)]
+            trace.participation.update(report.participants)
         _record_outputs(rounds, traces, [(i, reports[i]) for i in going], r + 1)
         if (r + 1) % plan.evaluate_every == 0 or r + 1 == plan.rounds or monitor.due(plan, r + 1):
             _record(rounds, traces, best, r + 1, losses, clock, going)

@@ -6,28 +6,14 @@ from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
 from fedcso.core.estimator import Estimator
 from fedcso.core.plan import Plan
-from fedcso.core.registry import Registry
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
+from fedcso.engines import ENGINES
 from fedcso.engines.engine import Engine
 from fedcso.engines.job import Job
 from fedcso.engines.loop import Callback, run_rounds
 from fedcso.engines.snapshot import Snapshot
 from fedcso.estimators.plain import plain
-
-ENGINES: Registry[Engine] = Registry(
-    "engine",
-    "fedcso.engines",
-    {
-        "simulation": "simulation:ENGINE",
-        "stacked": "stacked:ENGINE",
-        "compiled": "compiled:ENGINE",
-        "threads": "threads:ENGINE",
-        "reference": "reference:ENGINE",
-        "distributed": "distributed:ENGINE",
-    },
-)
-"""Every engine by name. A new engine is a file and a row here."""
 
 
 def run(

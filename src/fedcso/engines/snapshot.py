@@ -1,5 +1,6 @@
 """A run between two rounds, and its serialisation: safetensors with a JSON header, no pickle."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, NamedTuple
@@ -30,6 +31,12 @@ def _fault_code(fault: Fault) -> list[Any]:
     return [kind.__name__, list(values)]
 
 
+def _participation(code: list[Any]) -> Counter[int]:
+    """Return the rounds of clients from pairs; earlier versions stored a number for each client."""
+    pairs = code if code and isinstance(code[0], list) else enumerate(code)
+    return Counter({client: rounds for client, rounds in pairs if rounds})
+
+
 def _models(trace: Trace) -> dict[str, Tree]:
     """Return those models of a trace that exist."""
     models = {"last": trace.last, "best": trace.best, "output": trace.output, "shared": trace.shared or {}}
@@ -49,7 +56,7 @@ def chunks(snapshot: Snapshot) -> Iterator[bytes]:
                 "output_row": trace.output_row,
                 "models": encode(_models(trace), tensors, seen),
                 "costs": asdict(trace.costs),
-                "participation": trace.participation,
+                "participation": list(trace.participation.items()),
                 "dropped": [_fault_code(fault) for fault in trace.dropped],
                 "failure": str(trace.failure) if trace.failure else None,
             }
@@ -78,7 +85,7 @@ def read(source: Reader, device: str = "cpu") -> Snapshot:
             output_row=code.get("output_row", {}),  # earlier versions did not measure that model
             **decode(code["models"], tensors),
             costs=Costs(**code["costs"]),
-            participation=code["participation"],
+            participation=_participation(code["participation"]),
             dropped=[FAULTS[kind](*values) for kind, values in code["dropped"]],
             failure=FedcsoError(code["failure"]) if code["failure"] else None,
         )

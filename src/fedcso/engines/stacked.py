@@ -41,7 +41,7 @@ def possible(job: Job) -> bool:
     if problem.broadcasts and estimator.is_plain:
         return True
     # vmap can't batch every forward pass (data-dependent control flow, for example), so try it.
-    data = next((data for data in job.clients if problem.trains(data)), job.clients[0])
+    data = job.clients[job.able[0]]
     m = min(2, job.plan.inner_batch)  # the data may have no more
     (batch,) = split_steps(estimator.draw(problem, data, stream(0, 0, 0), 1, 1, m).batch, 1)
     x = problem.init(stream(0, 0, 0))
@@ -66,9 +66,9 @@ class Stacked(Rounds):
         self.server = begin(
             self.job, map_leaves(lambda leaf: leaf.expand(self.shape[0], *leaf.shape).contiguous(), start)
         )
-        lasts, clients = self.algorithm.durable, len(job.clients)
-        self.local = Slots(self.shape, clients, lasts)
-        self.memory = Slots(self.shape, clients, lasts and self.codec.durable)
+        lasts = self.algorithm.durable
+        self.local = Slots(self.shape, lasts)
+        self.memory = Slots(self.shape, lasts and self.codec.durable)
         self.output_steps = [one.output_step() for one in first_setting]
         self.failures: dict[int, FedcsoError] = {}
 

@@ -1,9 +1,13 @@
 """Estimators of ∇F from samples, one in each file, and `ESTIMATORS`, which lists them by name."""
 
-from fedcso.core.estimator import Estimator
+from typing import TYPE_CHECKING
+
 from fedcso.core.registry import Registry
 
-ESTIMATORS: Registry[Estimator] = Registry(
+if TYPE_CHECKING:
+    from fedcso.core.estimator import Estimator
+
+ESTIMATORS: "Registry[Estimator]" = Registry(
     "estimator",
     __name__,
     {

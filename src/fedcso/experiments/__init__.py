@@ -1,11 +1,13 @@
 """Reproductions of the paper's figures and tables: settings, runs, and checks of what the paper states."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedcso.core.registry import Registry
-from fedcso.experiments.experiment import Experiment
 
-EXPERIMENTS: Registry[Experiment[Any]] = Registry(
+if TYPE_CHECKING:
+    from fedcso.experiments.experiment import Experiment
+
+EXPERIMENTS: "Registry[Experiment[Any]]" = Registry(
     "experiment",
     __name__,
     {

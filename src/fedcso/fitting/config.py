@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedcso.core import user_code
 from fedcso.core.errors import FedcsoError, require_count, require_positive
-from fedcso.datasets.tables.sites import Sites, load_sites
 from fedcso.reports.wishes import Wishes
-from fedcso.runs.specs import is_own
+
+if TYPE_CHECKING:
+    from fedcso.datasets.tables.sites import Sites
 
 WISHES = [wish.name for wish in fields(Wishes)]
 DATA = ("data", "label", "site", "positive", "drop", "columns", "mirrored", "moved", "data_seed")
@@ -84,8 +85,10 @@ class FitConfig:
         """Return what thresholds should achieve."""
         return Wishes(**{name: getattr(self, name) for name in WISHES})
 
-    def load(self) -> Sites:
+    def load(self) -> "Sites":
         """Read the data; raise unless all parts hold what a search needs."""
+        from fedcso.datasets.tables.sites import load_sites  # late: help shows a configuration without importing torch
+
         sites = load_sites(**{name: getattr(self, name) for name in DATA})
         for part, why in (("train", "learn from"), ("validation", "choose a model by"), ("test", "measure it with")):
             labels = [int(label) for examples in getattr(sites, part) for label in examples.labels.unique()]
@@ -98,7 +101,7 @@ class FitConfig:
                 )
         return sites
 
-    def nets(self, sites: Sites) -> tuple[str, ...]:
+    def nets(self, sites: "Sites") -> tuple[str, ...]:
         """Return the networks to try."""
         if self.net != "auto" or len(sites.train[0].inputs.shape) > 2:
             return (self.net,)
@@ -106,4 +109,4 @@ class FitConfig:
 
     def sources(self) -> list[user_code.Source]:
         """Return the user's files that the fit depends on."""
-        return [user_code.read_source("net", self.net, user_code.HERE)] if is_own(self.net) else []
+        return [user_code.read_source("net", self.net, user_code.HERE)] if user_code.is_own(self.net) else []

@@ -205,10 +205,9 @@ def _sent(found: Found, validation: Held, sites: Sites) -> list[Sent]:
     """Return what leaves each site: updates of models during the search, and counts for calibration."""
     messages, size = dict.fromkeys(sites.names, 0), dict.fromkeys(sites.names, 0)
     for trace in (trace for tried in found.tried.values() for one in tried for trace in one.traces):
-        sending = sum(count > 0 for count in trace.participation)
-        for name, rounds in zip(sites.names, trace.participation, strict=True):
-            messages[name] += rounds
-            size[name] += trace.costs.bytes_up // sending if rounds else 0
+        for number, rounds in trace.participation.items():
+            messages[sites.names[number]] += rounds
+            size[sites.names[number]] += trace.costs.bytes_up // len(trace.participation)
     updates = [
         Sent(name, "updates of models, in all trials", messages[name], size[name] // 4, size[name])
         for name in sites.names

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fedcso.core.registry import Registry
-from fedcso.core.task import Task
 
-PROBLEMS: Registry[Callable[..., Task]] = Registry(
+PROBLEMS: "Registry[Callable[..., Task]]" = Registry(
     "problem",
     __name__,
     {
@@ -37,6 +36,7 @@ To add one, write its module and a row here.
 """
 
 if TYPE_CHECKING:  # type checkers can't read the table; to them, a class that is missing here is of type Any
+    from fedcso.core.task import Task
     from fedcso.problems.auprc import AUPRC as AUPRC
     from fedcso.problems.auroc import AUROC as AUROC
     from fedcso.problems.classification import Classification as Classification

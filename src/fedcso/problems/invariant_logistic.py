@@ -23,6 +23,7 @@ import torch
 import torch.nn.functional as F
 
 from fedcso.core.constants import Constants
+from fedcso.core.crowd import Crowd, sample_of
 from fedcso.core.errors import require_count, require_nonnegative, require_positive
 from fedcso.core.judge import Judge
 from fedcso.core.metric import Metric
@@ -89,7 +90,7 @@ class InvariantLogistic(Problem):
         seed: int = 0,
         unlike_truth: float = 0.0,
         unlike_points: float = 0.0,
-    ) -> list[Source]:
+    ) -> Sequence[Source]:
         """Return the sources of all clients; `seed` determines them.
 
         `unlike_truth` = h adds an individual direction to x*: x*_n = x* + h z_n with ‖x*‖ = 1 and z_n ~ N(0, I/d).
@@ -103,6 +104,9 @@ class InvariantLogistic(Problem):
             return torch.randn(self.dimension, generator=rng, dtype=self.dtype)
 
         truth = F.normalize(normal(), dim=0)
+        if not (unlike_truth or unlike_points):
+            same = Source(truth, torch.zeros_like(truth), torch.full_like(truth, self.signal))
+            return Crowd(number, lambda n: same)
         return [
             Source(
                 truth=truth + unlike_truth / math.sqrt(self.dimension) * normal(),
@@ -114,9 +118,10 @@ class InvariantLogistic(Problem):
 
     def test_points(self, clients: Sequence[Source], number: int = 50_000, *, seed: int = 0) -> Point:
         """Draw labelled points for evaluation, in equal shares from all clients' sources."""
-        shares = [number // len(clients) + (n < number % len(clients)) for n in range(len(clients))]
+        sources = sample_of(clients)
+        shares = [number // len(sources) + (n < number % len(sources)) for n in range(len(sources))]
         rng = stream(seed, DATA, 1)
-        parts = [self.sample_outer(source, rng, (share,)) for source, share in zip(clients, shares, strict=True)]
+        parts = [self.sample_outer(source, rng, (share,)) for source, share in zip(sources, shares, strict=True)]
         return Point(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
     # ---------------------------------------------------------------------------------- the problem

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import torch
 
 from fedcso.core.constants import Constants
+from fedcso.core.crowd import Crowd
 from fedcso.core.errors import require_count, require_positive
 from fedcso.core.problem import Problem
 from fedcso.core.streams import DATA, stream
@@ -44,11 +45,11 @@ class NestedQuadratic(Problem):
         require_positive("spread", self.spread)
         require_positive("noise", self.noise)
 
-    def centres(self, clients: int, heterogeneity: float = 0.5, seed: int = 0) -> list[torch.Tensor]:
+    def centres(self, clients: int, heterogeneity: float = 0.5, seed: int = 0) -> Sequence[torch.Tensor]:
         """Draw the centres c_n ~ N(1, heterogeneity² I), one for each client."""
         require_count("clients", clients)
         noise = torch.randn(clients, self.dimension, generator=stream(seed, DATA, 0), dtype=self.dtype)
-        return list(1 + heterogeneity * noise)
+        return Crowd(clients, noise.mul_(heterogeneity).add_(1).__getitem__)
 
     def init(self, rng: torch.Generator) -> torch.Tensor:
         """Draw x_0 ~ N(0, I)."""

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -68,17 +69,17 @@ def client_rows(
 
     Where there are test data of each client, they measure a `model` of the run by them, also who does not train.
     """
-    numbers = [str(n) for n in range(len(task.clients))]
+    names = [task.names[n] if task.names else str(n) for n in task.sample]
     rows = []
     for name, seed, trace in runs(results, seeds):
         found: dict[str, dict[str, Any]] = {}
-        for number, (client, data) in enumerate(zip(task.names or numbers, task.clients, strict=True)):
-            dropped = sum(fault.client == number for fault in trace.dropped)
+        dropped = Counter(fault.client for fault in trace.dropped)
+        for number, client, data in zip(task.sample, names, task.seen, strict=True):
             rounds = trace.participation[number]
-            found[client] = {"size": task.problem.size(data), "rounds": rounds, "dropped": dropped}
+            found[client] = {"size": task.problem.size(data), "rounds": rounds, "dropped": dropped[number]}
         if isinstance(task.test, ByClient) and model is not None:
-            names = task.test.names or list(found)
-            for client, metrics in zip(names, task.judge.measure_at_clients(model(trace), task.test), strict=True):
+            tested = task.test.names or list(found)
+            for client, metrics in zip(tested, task.judge.measure_at_clients(model(trace), task.test), strict=True):
                 found.setdefault(client, {"size": 0, "rounds": 0, "dropped": 0})
                 found[client] |= {metric: _defined(value) for metric, value in metrics.items()}
         rows += [{"algorithm": name, "seed": seed, "client": client, **about} for client, about in found.items()]

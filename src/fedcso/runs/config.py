@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from jsonargparse import ArgumentParser
 
+from fedcso.algorithms import MAIN
+from fedcso.codecs import SEND_U
 from fedcso.core import user_code
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
@@ -22,8 +24,8 @@ from fedcso.estimators import ESTIMATORS
 from fedcso.runs import initial_model, launch
 from fedcso.runs.callbacks import Rhythm
 from fedcso.runs.folder import RunFolder
-from fedcso.runs.methods import SEND_U, Method, MethodSpec, build_all, owners, parse_methods
-from fedcso.runs.specs import is_own, make_task, task_maker
+from fedcso.runs.methods import Method, MethodSpec, build_all, owners, parse_methods
+from fedcso.runs.specs import make_task, task_maker
 from fedcso.runs.study import Study, Unit
 from fedcso.runs.tracking import require_tracker
 from fedcso.theory.choice import AUTO
@@ -31,7 +33,6 @@ from fedcso.theory.choice import AUTO
 Flat = dict[str, Any]
 """Settings as in options and config.yaml, where all names are on one level."""
 
-MAIN = ("FCSG", "FCSG-M", "Acc-FCSG-M")
 PLAN = [size.name for size in fields(Plan)]
 OWN_OPTIONS = ("net",)
 """Options of problems that may refer to an object in a user's file."""
@@ -177,14 +178,14 @@ class RunConfig:
         """Return what users should know of the methods and the plan on this task."""
         fitting, refusals = self._fitting(task)
         remarks = [f"{name} is left out: {reason}" for name, reason in refusals.items() if fitting]
-        remarks += [algorithm.remark(task.problem) for algorithm, _ in fitting.values()]
+        remarks += [task.remark(), *(algorithm.remark(task.problem) for algorithm, _ in fitting.values())]
         if self.plan.weights is None and task.weights == "size" and len(task.clients) > 1:
             remarks.append("sites count by the number of their training rows; for equal weights: --weights uniform")
         return [remark for remark in dict.fromkeys(remarks) if remark]
 
     def _own_options(self) -> dict[str, str]:
         given = {name: str(self.problem_options[name]) for name in OWN_OPTIONS if name in self.problem_options}
-        return {name: value for name, value in given.items() if is_own(value)}
+        return {name: value for name, value in given.items() if user_code.is_own(value)}
 
     def built(self) -> dict[str, Method]:
         """Create the methods, by the names in `algorithm`."""
@@ -202,7 +203,7 @@ class RunConfig:
             user_code.read_source(kind, name, self.root)
             for kind, some in names.items()
             for name in some
-            if is_own(name)
+            if user_code.is_own(name)
         ]
         return list(dict.fromkeys(found))
 

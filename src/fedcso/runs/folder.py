@@ -17,7 +17,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import torch
 import yaml
 
 from fedcso.core import atomic
@@ -190,6 +189,8 @@ def environment() -> dict[str, Any]:
     versions = {"python": platform.python_version(), "fedcso": __version__}
     for package in PACKAGES:
         versions[package] = metadata.version(package)
+    import torch  # late: commands that only look at folders do not need it
+
     return {
         "versions": versions,
         "commit": git_commit(),

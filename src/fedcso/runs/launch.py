@@ -16,7 +16,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from fedcso.core.errors import FedcsoError, InvalidValue, require_count
 from fedcso.core.workers import cores
-from fedcso.engines import ENGINES, ranks
+from fedcso.engines import ENGINES, ranks, torchrun
 from fedcso.runs.callbacks import Interrupted
 from fedcso.runs.folder import RunFolder
 
@@ -25,7 +25,7 @@ PORT = 29500
 
 def needed(engine: str) -> bool:
     """Return whether the engine needs several processes that have not been started yet."""
-    return over_ranks(engine) and not ranks.started()
+    return over_ranks(engine) and not torchrun.started()
 
 
 def over_ranks(engine: str) -> bool:
@@ -108,7 +108,7 @@ def require_over_ranks(engine: str, processes: int) -> None:
 
 def require_ranks(engine: str) -> None:
     """Raise if torchrun started several processes for an engine that uses one."""
-    if ranks.size() > 1 and not over_ranks(engine):
+    if torchrun.size() > 1 and not over_ranks(engine):
         raise FedcsoError(
             f"engine = {engine!r} can't run under torchrun: use --engine distributed, or start it without torchrun"
         )

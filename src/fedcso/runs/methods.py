@@ -9,8 +9,9 @@ from typing import Any, Literal, NamedTuple, get_origin, get_type_hints
 
 import torch
 
+from fedcso import algorithms
 from fedcso.algorithms import ALGORITHMS
-from fedcso.codecs import CODECS
+from fedcso.codecs import CODECS, SEND_U
 from fedcso.core import user_code
 from fedcso.core.algorithm import Algorithm, settings
 from fedcso.core.codec import Codec, full
@@ -18,7 +19,6 @@ from fedcso.core.errors import InvalidValue, UnknownName
 from fedcso.core.tree import without
 from fedcso.runs.specs import (
     Parse,
-    is_own,
     parse_codec,
     parse_several,
     parse_value,
@@ -26,9 +26,6 @@ from fedcso.runs.specs import (
     spell,
     split_at_commas,
 )
-
-SEND_U = "send_u"
-"""The setting that selects a codec for u."""
 
 
 class Method(NamedTuple):
@@ -205,9 +202,9 @@ def build_all(specs: Iterable[MethodSpec], common: Mapping[str, Any]) -> dict[st
 
 def owners(specs: Iterable[MethodSpec]) -> dict[str, list[str]]:
     """Return, for each hyper-parameter, the built-in and given methods that have it."""
-    kinds = dict(ALGORITHMS) | {one.name: one.kind for spec in specs for one in spec.levels({}) if is_own(one.name)}
-    found: dict[str, list[str]] = {}
-    for name, kind in kinds.items():
+    found = algorithms.owners()
+    own = {one.name: one.kind for spec in specs for one in spec.levels({}) if user_code.is_own(one.name)}
+    for name, kind in own.items():
         for parameter in hyper_parameters(kind):
             found.setdefault(parameter, []).append(name)
     return dict(sorted(found.items()))
@@ -217,7 +214,7 @@ def _kind(name: str, root: Path) -> type[Algorithm]:
     by_lower = {known.lower(): known for known in ALGORITHMS}
     if name.lower() in by_lower:
         return ALGORITHMS[by_lower[name.lower()]]
-    if not is_own(name):
+    if not user_code.is_own(name):
         raise UnknownName("algorithm", name, [*ALGORITHMS, "path.py:Name", "module:Name"])
     found: Any = user_code.load("algorithm", name, root)
     if not (is_dataclass(found) and isinstance(found, type) and issubclass(found, Algorithm)):

@@ -2,11 +2,10 @@
 
 import ast
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from fedcso.codecs import CODECS
+from fedcso.codecs import CODECS, spellings
 from fedcso.core import user_code
 from fedcso.core.codec import Codec
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
@@ -46,7 +45,7 @@ def parse_words(name: str, given: Any) -> str:
 
 def parse_codec(name: str, given: Any) -> Codec:
     """Parse a codec such as `int8` or `every(3)`."""
-    allowed = f"one of {CODEC_NAMES}"
+    allowed = f"one of {spellings()}"
     node = _parsed(name, parse_words(name, given), allowed)
     call = ast.Call(node, [], []) if isinstance(node, ast.Name) else node
     if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in CODECS):
@@ -102,7 +101,6 @@ def spell(value: Any) -> str:
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _TRUTH = {"true": True, "false": False}
 _VALUES = "a number, or a schedule: " + ", ".join(f"{name}(…)" for name in SCHEDULES)
-CODEC_NAMES = ", ".join(f"{name}(k)" if fields(kind) else name for name, kind in CODECS.items())
 
 
 def _parsed(name: str, text: str, allowed: str) -> ast.expr:
@@ -126,11 +124,6 @@ def _called(name: str, kind: Callable[..., Any], node: ast.Call) -> Any:
         raise InvalidValue(name, ast.unparse(node), f"a valid call ({error})") from error
 
 
-def is_own(name: str) -> bool:
-    """Return whether a name refers to a user's file or module: `path.py:name`, `module:name`."""
-    return bool(name.rpartition(":")[0])
-
-
 def task_maker(name: str, root: Path = user_code.HERE) -> TaskMaker:
     """Return the function behind a built-in problem's name, or behind one's own as `path.py:name` or `module:name`.
 
@@ -139,7 +132,7 @@ def task_maker(name: str, root: Path = user_code.HERE) -> TaskMaker:
     """
     if name in PROBLEMS:
         return PROBLEMS[name]
-    if not is_own(name):
+    if not user_code.is_own(name):
         raise UnknownName("problem", name, [*PROBLEMS, "path.py:name", "module:name"])
     found = user_code.load("problem", name, root)
     if isinstance(found, Task):

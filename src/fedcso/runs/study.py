@@ -17,7 +17,7 @@ from fedcso.core.estimator import Estimator
 from fedcso.core.plan import Plan
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
-from fedcso.engines import ranks, run_grid
+from fedcso.engines import ranks, run_grid, torchrun
 from fedcso.engines.engine import Engine
 from fedcso.engines.job import Job
 from fedcso.engines.loop import Callback, over
@@ -169,7 +169,7 @@ class Study:
             except ranks.RankLost:
                 raise
             except FedcsoError as reason:  # the leader raises and reports the same error
-                log.info("rank %d: %s", ranks.rank(), reason)
+                log.info("rank %d: %s", torchrun.rank(), reason)
 
     def collect(self) -> Results:
         """Return what the checkpoints contain, without running anything."""

@@ -4,16 +4,18 @@ import importlib
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fedcso.core.errors import FedcsoError
-from fedcso.engines.loop import Progress
+
+if TYPE_CHECKING:
+    from fedcso.engines.loop import Progress
 
 
 class Tracker(Protocol):
     """A tracker that receives the metrics of every round."""
 
-    def log(self, unit: str, seeds: Sequence[int], progress: Progress) -> None:
+    def log(self, unit: str, seeds: Sequence[int], progress: "Progress") -> None:
         """Log the traces of a unit's runs after a round."""
 
     def close(self) -> None:
@@ -23,7 +25,7 @@ class Tracker(Protocol):
 class Silent:
     """No tracker."""
 
-    def log(self, unit: str, seeds: Sequence[int], progress: Progress) -> None:
+    def log(self, unit: str, seeds: Sequence[int], progress: "Progress") -> None:
         """Do nothing."""
 
     def close(self) -> None:
@@ -36,7 +38,7 @@ class Forward:
     def __init__(self, write: Callable[[str, dict[str, float], int], None], close: Callable[[], None]):
         self.write, self.close = write, close
 
-    def log(self, unit: str, seeds: Sequence[int], progress: Progress) -> None:
+    def log(self, unit: str, seeds: Sequence[int], progress: "Progress") -> None:
         """Log the last evaluation if it belongs to this round."""
         for i, trace in enumerate(progress.traces):
             row = trace.rows[-1]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fedcso.codecs import SEND_U
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName, require_count
 from fedcso.core.task import Task
@@ -13,7 +14,7 @@ from fedcso.core.trace import Trace
 from fedcso.runs import launch
 from fedcso.runs.config import Flat, RunConfig, as_list, parse_seeds
 from fedcso.runs.folder import RunFolder
-from fedcso.runs.methods import SEND_U, Method, MethodSpec, owners
+from fedcso.runs.methods import Method, MethodSpec, owners
 from fedcso.runs.search import Range, optimise
 from fedcso.runs.study import Results, Unit
 

@@ -2,6 +2,9 @@
 
 A command has `main(arguments)`, which returns the exit code. A command whose run folders can be resumed has
 `resume(folder)`; a command that several processes can share has `follow()`.
+
+A command's file imports what its help needs, and nothing that imports torch or pandas; what it does is imported when it
+does it, from below or from the file of the same name in `cli/work`.
 """
 
 import importlib

@@ -14,12 +14,14 @@ examples:
 """
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fedcso.cli.parser import simple_parser
 from fedcso.core import atomic
 from fedcso.core.errors import InvalidValue
-from fedcso.reports.tables import as_csv
-from fedcso.runs.adaptation import Predictions, adapt
+
+if TYPE_CHECKING:
+    from fedcso.runs.adaptation import Predictions
 
 SHOWN = 20
 """The largest number of images in the printed table."""
@@ -38,6 +40,9 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     if not Path(options.out).parent.is_dir():
         raise InvalidValue("out", options.out, "a file in a folder that exists")
+    from fedcso.reports.tables import as_csv
+    from fedcso.runs.adaptation import adapt
+
     found = adapt(
         options.model,
         options.support,
@@ -56,7 +61,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _table(found: Predictions) -> str:
+def _table(found: "Predictions") -> str:
     """Return the first predictions as lines."""
     width = max(map(len, found.files[:SHOWN]))
     probabilities = found.probabilities.max(1).values.tolist()

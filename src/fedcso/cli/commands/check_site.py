@@ -6,12 +6,7 @@ examples:
   fedcso check-site my.csv --label y --json        the exact message
 """
 
-import json
-
 from fedcso.cli.parser import simple_parser
-from fedcso.datasets.tables.columns import CATEGORIES
-from fedcso.datasets.tables.describe import FEWEST, Column, Description, describe_table
-from fedcso.reports.terminal import show
 
 
 def main(arguments: list[str]) -> int:
@@ -24,53 +19,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--columns", default="", help="the only columns to use, separated by commas")
     parser.add_argument("--json", action="store_true", help="print the exact message that is sent when the site joins")
     options = parser.parse_args(arguments)
-    described, parts, notes = describe_table(
-        options.data, options.label, options.positive, options.drop, options.columns
-    )
-    if options.json:
-        print(json.dumps(described.as_json(), indent=1))
-        return 0
-    print(f"{options.data}: {sum(parts.values())} rows: {parts['train']} for training, ", end="")
-    print(f"{parts['validation']} for validation, {parts['test']} for testing. No row leaves this machine.\n")
-    print(f"Sent once, when joining: {described.rows} training rows, {described.positives} positive, and about them:")
-    if described.pictures:
-        print(f"pictures of {'×'.join(map(str, described.pictures))}: only their shape\n")
-    else:
-        show([_row(name, column) for name, column in described.columns.items()])
-    print(
-        "Sent in every round: the model after training here (and what else the method averages, such as u), the number"
-    )
-    print("of samples drawn, the mean training loss and the seconds; in some rounds also metrics on the test rows.")
-    print(
-        "Such updates can reveal something about the rows; docs/deployment.md describes protections (noise, clipping)."
-    )
-    for note in [*notes, *_warnings(described)]:
-        print(f"note    {note}")
+    from fedcso.cli.work.check_site import check_site
+
+    check_site(options.data, options.label, options.positive, options.drop, options.columns, options.json)
     return 0
-
-
-def _row(name: str, column: Column) -> dict[str, str]:
-    return {"column": name, "kind": column.kind, "given": str(column.given), "missing": str(column.missing)} | {
-        "leaves": ", ".join(_leaving(column)) or "nothing"
-    }
-
-
-def _leaving(column: Column) -> list[str]:
-    """Return what is sent about a column besides its kind and counts."""
-    return [
-        *([f"mean {column.mean:.4g}", f"deviation {column.deviation:.4g}"] if column.deviation or column.mean else []),
-        *(f"{value} ({count})" for value, count in column.categories.items()),
-        *(f"{name}: {', '.join(said)}" for name, part in column.parts.items() if (said := _leaving(part))),
-    ]
-
-
-def _warnings(described: Description) -> list[str]:
-    found = []
-    if not described.positives:
-        found.append("no training row is positive: for AUPRC this site can evaluate models, but not train them")
-    for name, column in described.columns.items():
-        if not column.categories and column.kind == CATEGORIES:
-            found.append(
-                f"{name}: no category occurs at least {FEWEST} times, so its values are not sent; is it an identifier?"
-            )
-    return found

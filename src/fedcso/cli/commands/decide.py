@@ -15,12 +15,7 @@ from dataclasses import fields
 from fedcso.cli.folders import open_run
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
-from fedcso.datasets.tables.agree import ELSEWHERE
-from fedcso.reports.decisions import write_decisions
-from fedcso.reports.recorded import record_of
 from fedcso.reports.wishes import Wishes
-from fedcso.runs.config import RunConfig
-from fedcso.runs.execute import same_data
 
 
 def main(arguments: list[str]) -> int:
@@ -30,6 +25,12 @@ def main(arguments: list[str]) -> int:
     parser.add_class_arguments(Wishes, as_group=False)
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap and of shuffled columns")
     options = parser.parse_args(arguments)
+    from fedcso.datasets.tables.agree import ELSEWHERE
+    from fedcso.reports.decisions import write_decisions
+    from fedcso.reports.recorded import record_of
+    from fedcso.runs.config import RunConfig
+    from fedcso.runs.execute import same_data
+
     folder = open_run(options.folder)
     if folder.status != "done":
         raise FedcsoError(f"{folder.path} is not finished ({folder.status}): continue it with fedcso resume")

@@ -7,8 +7,6 @@ examples:
 import importlib.util
 import shutil
 
-import torch
-
 from fedcso.cli.commands.data import check
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
@@ -29,6 +27,8 @@ EXTRAS = {
 def main(arguments: list[str]) -> int:
     """Print the versions, the machine, the extras and the datasets."""
     simple_parser("doctor", str(__doc__)).parse_args(arguments)
+    import torch
+
     found = environment()
     for name, version in found["versions"].items():
         print(f"{name:14} {version}")

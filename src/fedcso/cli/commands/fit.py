@@ -17,7 +17,6 @@ examples:
 
 from fedcso.cli.parser import simple_parser
 from fedcso.fitting.config import FitConfig
-from fedcso.fitting.python import fit, resume_fit
 from fedcso.runs.folder import RunFolder
 
 
@@ -27,6 +26,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("data", help="the table: a .csv, .xlsx, .parquet or .npz file, or a folder of them")
     parser.add_class_arguments(FitConfig, as_group=False, skip={"data"})
     options = {name: value for name, value in parser.parse_args(arguments).as_dict().items() if value is not None}
+    from fedcso.fitting.python import fit
+
     data, label = options.pop("data"), options.pop("label")
     print(fit(data, label, **options, say=_say).summary())
     return 0
@@ -34,6 +35,8 @@ def main(arguments: list[str]) -> int:
 
 def resume(folder: RunFolder) -> int:
     """Carry out what is left of a fit."""
+    from fedcso.fitting.python import resume_fit
+
     print(resume_fit(folder.path, _say).summary())
     return 0
 

@@ -5,14 +5,11 @@ examples:
   fedcso list algorithms
 """
 
-import inspect
 from collections.abc import Callable
-from typing import Any
 
-from fedcso import federation
 from fedcso.algorithms import ALGORITHMS
 from fedcso.cli.parser import simple_parser
-from fedcso.core.algorithm import Algorithm
+from fedcso.core.definition import Imported, Written
 from fedcso.core.errors import UnknownName
 from fedcso.core.schedules import SCHEDULES
 from fedcso.datasets import TABLES as DATASETS
@@ -21,27 +18,23 @@ from fedcso.estimators import ESTIMATORS
 from fedcso.experiments import EXPERIMENTS
 from fedcso.problems import PROBLEMS
 
-
-def _first_line(thing: Any) -> str:
-    return (inspect.getdoc(thing) or "").partition("\n")[0]
-
-
-FLOWER = {"flower": _first_line(federation)}
+FLOWER = {"flower": Written("fedcso.federation", "").module_summary}
 """Listed with the engines, although it has a command instead of a name for --engine."""
 
 
-def _when_to_use(kind: type[Algorithm]) -> str:
-    return kind.use_when or _first_line(kind)
+def _when_to_use(name: str) -> str:
+    defined = ALGORITHMS.definition(name)
+    return defined.attribute("use_when") or defined.summary
 
 
 TABLES: dict[str, Callable[[], dict[str, str]]] = {
-    "problems": lambda: {name: _first_line(maker) for name, maker in PROBLEMS.items()},
-    "algorithms": lambda: {name: _when_to_use(kind) for name, kind in ALGORITHMS.items()},
-    "datasets": lambda: {name: _first_line(table.module(name)) for table in DATASETS for name in table},
-    "experiments": lambda: {name: experiment.title for name, experiment in EXPERIMENTS.items()},
-    "engines": lambda: {name: _first_line(ENGINES.module(name)) for name in ENGINES} | FLOWER,
-    "estimators": lambda: {name: _first_line(estimator.losses) for name, estimator in ESTIMATORS.items()},
-    "schedules": lambda: {name: _first_line(kind) for name, kind in SCHEDULES.items()},
+    "problems": lambda: {name: PROBLEMS.definition(name).summary for name in PROBLEMS},
+    "algorithms": lambda: {name: _when_to_use(name) for name in ALGORITHMS},
+    "datasets": lambda: {name: table.definition(name).module_summary for table in DATASETS for name in table},
+    "experiments": lambda: {name: EXPERIMENTS.definition(name).summary for name in EXPERIMENTS},
+    "engines": lambda: {name: ENGINES.definition(name).module_summary for name in ENGINES} | FLOWER,
+    "estimators": lambda: {name: ESTIMATORS.definition(name).summary for name in ESTIMATORS},
+    "schedules": lambda: {name: Imported(kind).summary for name, kind in SCHEDULES.items()},
 }
 """By kind, the names and their descriptions: when to use a method, else the first line of a docstring."""
 

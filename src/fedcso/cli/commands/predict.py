@@ -14,7 +14,6 @@ from pathlib import Path
 
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
-from fedcso.fitting.exported import Model, score_to
 
 
 def main(arguments: list[str]) -> int:
@@ -24,6 +23,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("rows", help="the file with the new rows")
     parser.add_argument("--out", default="", help="the CSV file to write; without it rows are printed")
     options = parser.parse_args(arguments)
+    from fedcso.fitting.exported import Model, score_to
+
     score_to(Model(find_model(Path(options.model))), options.rows, options.out)
     return 0
 

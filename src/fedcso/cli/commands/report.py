@@ -7,9 +7,6 @@ examples:
 
 from fedcso.cli.folders import open_run
 from fedcso.cli.parser import simple_parser
-from fedcso.reports import outputs
-from fedcso.reports.recorded import record_of
-from fedcso.reports.terminal import show, show_models
 from fedcso.runs.folder import RunFolder
 
 
@@ -17,7 +14,12 @@ def main(arguments: list[str]) -> int:
     """Write the report of every folder."""
     parser = simple_parser("report", str(__doc__))
     parser.add_argument("folder", nargs="+", help="run folders")
-    for path in parser.parse_args(arguments).folder:
+    paths = parser.parse_args(arguments).folder
+    from fedcso.reports import outputs
+    from fedcso.reports.recorded import record_of
+    from fedcso.reports.terminal import show, show_models
+
+    for path in paths:
         folder = open_run(path)
         record = record_of(folder)
         if not record.declared.metrics:

@@ -19,7 +19,6 @@ from pathlib import Path
 
 from fedcso.cli.parser import simple_parser
 from fedcso.experiments import EXPERIMENTS
-from fedcso.experiments.outcomes import outcomes_of
 from fedcso.runs.folder import RunFolder
 
 
@@ -50,6 +49,8 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--out", default="runs", metavar="FOLDER", help="where run folders are created")
     options = parser.parse_args(arguments)
+    from fedcso.experiments.outcomes import outcomes_of
+
     settings = EXPERIMENTS[options.experiment].settings(options.quick)
     settings = settings.limited_to(options.data) if options.data else settings
     settings = settings.with_methods(options.algorithm) if options.algorithm else settings

@@ -10,7 +10,7 @@ from pathlib import Path
 from fedcso.cli.commands import COMMANDS, load_command, run
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError, InvalidValue
-from fedcso.engines import ranks
+from fedcso.engines import torchrun
 from fedcso.runs.folder import RunFolder
 
 
@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
         return run.resume(folder, options.ranks)
     if options.ranks is not None:
         raise InvalidValue("ranks", options.ranks, f"left out: a {name} runs in one process")
-    if ranks.size() > 1:
+    if torchrun.size() > 1:
         raise FedcsoError(f"a {name} runs in one process; resume it without torchrun")
     return int(command.resume(folder))
 
