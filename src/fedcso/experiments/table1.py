@@ -278,8 +278,8 @@ def describe(config: Table1Settings) -> FixedSections:
         f"{other.momenta['Acc-FCSG-M']:g} (Acc-FCSG-M) and q = 1 at the largest ε, b = {other.outer_batch}; m is the "
         f"least for which the exact bias at the minimum is at most {other.bias:g} ε. So the powers of α, β, q and m "
         "are given, and what is measured is whether these settings reach every ε in the steps that the theory expects. "
-        "The noise, b, the first values and the bound on the bias were chosen in trial runs with the same seeds; with a "
-        "larger bound on the bias, m is smaller and the slopes are steeper.",
+        "The noise, b, the first values and the bound on the bias were chosen in trial runs with the same seeds; with "
+        "a larger bound on the bias, m is smaller and the slopes are steeper.",
         expected="Exponents of at most the proven ones, which hold for the worst problem: here f is smooth, so that "
         "the bias decreases like 1/m instead of 1/√m, and tuned settings should do better. Smaller exponents for "
         "Acc-FCSG-M than for FCSG. A speed-up with slope −1. With estimators whose bias falls like m^−r, samples ~ "
