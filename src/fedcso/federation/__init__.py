@@ -1,7 +1,7 @@
 """Train over real sites with Flower: the same problems and methods, with data that stay at the sites.
 
 The coordinator's part is a ServerApp (`server`), a site's part a ClientApp (`client`). `shared` travels as one
-ArrayRecord; `local` stays at the site, in a folder of its own (`memory`). Needs the extra: pip install
+record (`wire`); `local` stays at the site, in a folder of its own (`memory`). Needs the extra: pip install
 'fedcso[flower]'.
 """
 
