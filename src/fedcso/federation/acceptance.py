@@ -79,6 +79,7 @@ def accepted(
                 replies[client] = _reply(said[client], tree, expected)
         except Unreadable as error:
             faults[client] = str(error)
+    replies = _with_losses(replies)
     for find in (_of_wrong_shape, _not_finite, _too_large):
         faults |= find(replies, expected)
         replies = {client: reply for client, reply in replies.items() if client not in faults}
@@ -96,11 +97,21 @@ def _reply(said: dict[str, Any], tree: Tree, expected: Expected) -> Reply:
         raise Unreadable("its answer lacks the model of the output step, or has one that was not requested")
     if not all(type(count) is int and 0 <= count <= expected.most for count in counts.values()):
         raise Unreadable("its counts of samples and gradients are impossible")
-    if not (is_number(loss) and math.isfinite(loss)):
+    if loss is not None and not (is_number(loss) and math.isfinite(loss)):
         raise Unreadable("its training loss is not a finite number")
     if not (is_number(seconds) and 0 <= seconds <= expected.seconds):
         raise Unreadable("the duration it reports is impossible")
-    return Reply(message, {}, {}, Costs(**counts, bytes_up=nbytes(message)), float(loss), output)
+    costs = Costs(**counts, bytes_up=nbytes(message))
+    return Reply(message, {}, {}, costs, math.nan if loss is None else float(loss), output)
+
+
+def _with_losses(replies: Mapping[int, Reply]) -> dict[int, Reply]:
+    """Let a site that withholds its training loss count with the mean of the others' losses, if there are any."""
+    told = [reply.train_loss for reply in replies.values() if not math.isnan(reply.train_loss)]
+    mean = sum(told) / len(told) if told else math.nan
+    return {
+        n: reply._replace(train_loss=mean) if math.isnan(reply.train_loss) else reply for n, reply in replies.items()
+    }
 
 
 def signature(tree: Tree) -> Signature:

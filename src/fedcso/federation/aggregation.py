@@ -66,7 +66,7 @@ class Aggregation:
             sent = [clipped(before, one, self.clip_update) for one in sent]
         combined: dict[str, Tree] = AGGREGATES[self.aggregate](sent, weights, self.trim)
         if self.noise:
-            combined = _with_noise(combined, self.noise * self.clip_update / len(sent))
+            combined = with_noise(combined, self.noise * self.clip_update / len(sent))
         return combined
 
 
@@ -96,7 +96,7 @@ def _changes(before: Tree, sent: Tree) -> list[torch.Tensor]:
     ]
 
 
-def _with_noise(tree: Tree, deviation: float) -> Tree:
+def with_noise(tree: Tree, deviation: float) -> Tree:
     """Return Gaussian noise from the system's generator, because the sites know the run's seed."""
     secret = torch.Generator().manual_seed(int.from_bytes(os.urandom(8), "big") >> 1)
 

@@ -23,7 +23,7 @@ from fedcso.federation.decisions import write_decisions
 from fedcso.federation.deploy.deployment import Deployment
 from fedcso.federation.deploy.watchdog import watched
 from fedcso.federation.journal import Journal
-from fedcso.federation.options import Federation, read_wishes, run_config
+from fedcso.federation.options import COORDINATOR_ONLY, Federation, read_wishes, run_config
 from fedcso.federation.privacy import statement
 from fedcso.federation.remote_problem import RemoteProblem, Survey, remote_judge
 from fedcso.federation.request import Order
@@ -39,9 +39,6 @@ from fedcso.runs.folder import RunFolder, read_yaml
 from fedcso.runs.progress import display
 from fedcso.runs.study import Results, Study, Unit, as_file_name
 from fedcso.runs.tracking import Silent
-
-COORDINATOR_ONLY = ("out", "init", "fresh_last_layer")
-"""Settings that sites do not need: where results go, and what the first model is."""
 
 SITES = "sites.json"
 """The file with the sites' descriptions and agreement at the start of the run."""

@@ -5,6 +5,7 @@ import json
 import stat
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,8 @@ from cryptography import x509
 from fedcso.cli.commands.flower import run as run_command
 from fedcso.federation.deploy.deployment import Deployment, supernode_command
 from fedcso.federation.deploy.processes import Processes
+from fedcso.federation.options import COORDINATOR_ONLY
+from fedcso.federation.sovereignty.policy import MESSAGES, Request, read_policy, refusal
 from fedcso.fitting.objectives import OBJECTIVES
 from fedcso.runs.config import RunConfig
 from fedcso.runs.folder import RunFolder
@@ -296,6 +299,45 @@ def test_a_sites_mistakes_are_told(options, told):
     outcome = call("flower", "site", *options)
     assert outcome.code == BAD_INPUT
     assert told in outcome.err
+
+
+# --------------------------------------------------------------------------------------- the sites' policies
+
+
+def test_init_writes_policies_that_allow_what_is_configured_and_nothing_else(folder):
+    settings = Deployment.open(folder).config()
+    for name in ("0", "1", "2"):
+        policy = read_policy(folder / "sites" / name)
+        sent = {key: value for key, value in settings.items() if key not in COORDINATOR_ONLY}
+        for kind in MESSAGES:
+            assert refusal(policy, Request(kind, sent, {}, "FCSG-M", 1), date.today()) == ""
+        assert refusal(policy, Request("train", sent | {"problem": "auprc"}, {}), date.today())
+
+
+def test_a_site_writes_its_policy_for_the_coordinators_app_once(folder, tmp_path):
+    (tmp_path / "my.csv").write_text("a,y\n1,0\n")
+    options = ["--init", "--app", folder / "app", "--folder", tmp_path / "state", "--data", tmp_path / "my.csv"]
+    assert call("flower", "site", *options, "--columns", "a").code == FINE
+    policy = read_policy(tmp_path / "state")
+    assert (policy.problems, policy.max_rounds, policy.columns) == (("nested_quadratic",), 2, ("a",))
+    assert policy.tables == (str(tmp_path / "my.csv"),)
+    again = call("flower", "site", *options)
+    assert again.code == BAD_INPUT
+    assert "already exists; edit it" in again.err
+    closed = call("flower", "site", "--init", "--folder", tmp_path / "other")
+    assert "it allows nothing yet" in closed.out
+    assert read_policy(tmp_path / "other").messages == ()
+    nowhere = call("flower", "site", "--init", "--app", tmp_path, "--folder", tmp_path / "third")
+    assert nowhere.code == BAD_INPUT
+    assert not (tmp_path / "third").exists()
+
+
+def test_a_site_without_a_policy_does_not_connect(tmp_path):
+    options = ["--superlink", "127.0.0.1:1", "--name", "a", "--insecure", "--folder", tmp_path / "none"]
+    outcome = call("flower", "site", *options)
+    assert outcome.code == BAD_INPUT
+    assert "there is no policy" in outcome.err
+    assert "fedcso flower site --init" in outcome.err
 
 
 def test_a_sites_command_is_encrypted_and_known_by_key_unless_said_otherwise(tmp_path):
