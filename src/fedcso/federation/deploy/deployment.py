@@ -26,6 +26,8 @@ from fedcso.federation.deploy.keys import LOOPBACK, make_authority, make_server_
 from fedcso.federation.deploy.processes import Processes, free_port
 from fedcso.federation.deploy.watchdog import listens
 from fedcso.federation.options import COORDINATOR_ONLY
+from fedcso.federation.sovereignty.approval import approve, files_of_app
+from fedcso.federation.sovereignty.gate import write_gate
 from fedcso.federation.sovereignty.policy import read_policy
 from fedcso.federation.sovereignty.writing import policy_text, write_policy
 from fedcso.runs.folder import read_yaml
@@ -185,9 +187,13 @@ class Deployment:
         return self.folder / "sites" / site
 
     def allow(self, site: str, tables: Sequence[str] = ()) -> None:
-        """Write the policy of a site in a trial: closed, but sufficient for the settings of this federation."""
+        """Write the policy of a site in a trial."""
+        write_policy(self.site_folder(site), self.policy(tables))
+
+    def policy(self, tables: Sequence[str] = ()) -> str:
+        """Return a site's policy: closed, but sufficient for the settings of this federation."""
         settings = {name: value for name, value in self.config().items() if name not in COORDINATOR_ONLY}
-        write_policy(self.site_folder(site), policy_text(settings, tables))
+        return policy_text(settings, tables)
 
     def start_site(self, site: str, own: dict[str, str] | None = None) -> None:
         """Start a site's SuperNode on this machine, under a supervisor that restarts it."""
@@ -200,7 +206,8 @@ class Deployment:
             self.keys / "ca.crt" if address["secure"] else None,
             self.site_key(site) if address["secure"] else None,
         )
-        self.processes.start(site_process(site), supervisor_command(place, command), environment(place / "flwr"))
+        approve(place, files_of_app(self.app))  # in a trial, the same person wrote the app and starts the site
+        self.processes.start(site_process(site), supervisor_command(place, command), site_environment(place))
 
 
 def site_process(site: str) -> str:
@@ -217,6 +224,12 @@ def environment(home: Path) -> dict[str, str]:
     """Return environment variables that keep Flower's files in `home` and its programs on the PATH."""
     programs = str(Path(sys.executable).parent)
     return QUIET | {"FLWR_HOME": str(home), "PATH": programs + os.pathsep + os.environ.get("PATH", os.defpath)}
+
+
+def site_environment(place: Path) -> dict[str, str]:
+    """Return the environment variables of a site's SuperNode, which runs approved apps only."""
+    usual = environment(place / "flwr")
+    return usual | {"PATH": str(write_gate(place)) + os.pathsep + usual["PATH"]}
 
 
 def supernode_command(

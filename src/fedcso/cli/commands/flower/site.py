@@ -20,7 +20,7 @@ from fedcso.core.errors import FedcsoError, InvalidValue, require
 from fedcso.datasets.tables.describe import describe_table
 from fedcso.datasets.tables.roles import names_of
 from fedcso.federation.deploy.app import PACKAGE
-from fedcso.federation.deploy.deployment import environment, supernode_command, supervisor_command
+from fedcso.federation.deploy.deployment import site_environment, supernode_command, supervisor_command
 from fedcso.federation.deploy.keys import LOOPBACK
 from fedcso.federation.options import COORDINATOR_ONLY
 from fedcso.federation.site import COLUMNS
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
 def _connect(options: Any) -> NoReturn:
     command, folder = prepare(options)
     print(f"connecting; the state is kept in {folder}; stop with Ctrl-C", flush=True)
-    os.execve(command[0], command, dict(os.environ) | environment(folder / "flwr"))
+    os.execve(command[0], command, dict(os.environ) | site_environment(folder))
 
 
 def prepare(options: Any) -> tuple[list[str], Path]:

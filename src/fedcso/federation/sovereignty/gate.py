@@ -1,0 +1,88 @@
+"""The gate before the code of an app: a site's `flwr-clientapp`, which Flower starts for every message.
+
+Flower finds the program by its name, and the one in the site's own folder comes first (`write_gate`). It runs Flower's
+own program, with one step put between installing an app and importing it: an app whose digest is not on the site's list
+is not imported. Then the site answers "refused by policy", and its log says how to look at the app and approve it.
+"""
+
+import logging
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fedcso.core import atomic
+from fedcso.core.errors import FedcsoError
+from fedcso.federation.sovereignty.approval import digest, files_of_installed, read_approved
+from fedcso.federation.sovereignty.policy import REFUSED, Refused
+
+PROGRAM = "flwr-clientapp"
+
+log = logging.getLogger("fedcso")
+
+
+def write_gate(folder: Path) -> Path:
+    """Write the gate of a site, and return the folder that must come first on the PATH of its SuperNode."""
+    place = folder.resolve() / "bin"
+    place.mkdir(parents=True, exist_ok=True)
+    command = shlex.join([sys.executable, "-m", __name__, str(folder.resolve())])
+    atomic.write(place / PROGRAM, f'#!/bin/sh\nexec {command} "$@"\n', mode=0o755)
+    return place
+
+
+def require_approved(folder: Path, app: Path) -> None:
+    """Raise `Refused` unless an installed app is on a site's list."""
+    try:
+        found, approved = digest(files_of_installed(app)), read_approved(folder)
+    except (FedcsoError, OSError) as error:
+        raise Refused(f"whether the app in {app} is approved can't be checked: {error}") from error
+    if found not in approved:
+        look = f"fedcso flower approve {shlex.quote(str(app))} --folder {shlex.quote(str(folder))}"
+        raise Refused(f"the app {found[:12]} is not approved; to look at it and decide: {look}")
+
+
+def guard(folder: Path) -> None:
+    """Let Flower, in this process, import approved apps only."""
+    from flwr.common.config import get_project_dir
+    from flwr.supernode.runtime import run_clientapp
+
+    ungated = run_clientapp.get_load_client_app_fn
+
+    def gated(*arguments: Any, **settings: Any) -> Callable[[str, str, str], Any]:
+        load = ungated(*arguments, **settings)
+
+        def load_if_approved(fab_id: str, fab_version: str, fab_hash: str) -> Any:
+            try:
+                require_approved(folder, get_project_dir(fab_id, fab_version, fab_hash))
+            except Refused as reason:
+                log.warning("%s: %s", REFUSED, reason)
+                return _refuse
+            return load(fab_id, fab_version, fab_hash)
+
+        return load_if_approved
+
+    run_clientapp.get_load_client_app_fn = gated
+
+
+def _refuse(message: Any, context: Any) -> Any:
+    """Answer a message as an app would that refuses everything."""
+    from flwr.app import Message
+
+    from fedcso.federation.wire import pack
+
+    return Message(pack({"site": str(context.node_config.get("site", "")), "refused": REFUSED}), reply_to=message)
+
+
+def main(folder: str) -> None:
+    """Run Flower's program behind the gate."""
+    from flwr.supernode.cli import flwr_clientapp
+
+    # No bytecode is written beside an app, nor read from there: only what the digest covers can run.
+    sys.dont_write_bytecode = True
+    guard(Path(folder))
+    flwr_clientapp()
+
+
+if __name__ == "__main__":
+    main(sys.argv.pop(1))
