@@ -28,10 +28,11 @@ from fedcso.federation.counting import count_parts
 from fedcso.federation.memory import Memory
 from fedcso.federation.request import COUNTS, Order
 from fedcso.federation.site import COLUMNS, Site
+from fedcso.federation.sovereignty.audit import record, require_budget
 from fedcso.federation.sovereignty.policy import REFUSED, Refused, read_policy
 from fedcso.federation.sovereignty.protection import Protected
 from fedcso.federation.sovereignty.withholding import without_small_counts
-from fedcso.federation.wire import pack, unpack
+from fedcso.federation.wire import outline, pack, unpack
 
 log = logging.getLogger("fedcso")
 
@@ -80,6 +81,7 @@ def _measurable(data: Any, site: Site) -> Any:
 
 def train(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
     """Run q local steps from the coordinator's message."""
+    require_budget(site.folder, site.policy.update)
     holding = site.holding(order, app)
     work = site.work(order, holding)
     states, memories = Memory(site.folder, order.run), Memory(site.folder, f"{order.run}/codec")
@@ -148,7 +150,7 @@ def _answering(handler: Handler, app: Path) -> Callable[[Message, Context], Mess
 
 def respond(handler: Handler, content: RecordDict, node_config: Mapping[str, Any], app: Path) -> RecordDict:
     """Return the answer to a message; errors are answered, too."""
-    site = None
+    site, order = None, None
     try:
         site = Site.of(node_config)
         words, tree = unpack(content)
@@ -162,7 +164,20 @@ def respond(handler: Handler, content: RecordDict, node_config: Mapping[str, Any
     except Exception as error:  # a user's data or problem may raise anything
         log.exception("this site can't answer")
         said, sent = {"refused": _reason(error), "forgot": isinstance(error, MissingMemory)}, ()
-    return pack({"site": site.name if site else "", **said}, sent)
+    answer = pack({"site": site.name if site else "", **said}, sent)
+    return answer if site is None else _recorded(answer, site, handler.__name__, order, said.get("refused", ""))
+
+
+def _recorded(answer: RecordDict, site: Site, kind: str, order: Order | None, refused: str) -> RecordDict:
+    """Return an answer after it has been added to the site's record; what can't be recorded does not leave."""
+    asked = {"run": order.run, "round": order.round} if order else {}
+    how = {"refused": refused} if refused else site.notes
+    try:
+        record(site.folder, {"kind": kind, **asked, **how, **outline(answer)}, site.policy.update)
+    except (Refused, OSError) as reason:
+        log.error("%s: %s", REFUSED, reason)
+        return pack({"site": site.name, "refused": REFUSED})
+    return answer
 
 
 @contextmanager

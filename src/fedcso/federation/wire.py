@@ -3,6 +3,7 @@
 Numbers of a type that numpy does not have (bfloat16) travel as whole numbers of the same bits, their type named beside.
 """
 
+import hashlib
 import json
 from typing import Any
 
@@ -57,6 +58,17 @@ def _tensor(leaf: Leaf) -> torch.Tensor:
 def _leaf(array: np.ndarray, kind: str | None) -> torch.Tensor:
     tensor = torch.from_numpy(array.copy())
     return tensor if kind is None else tensor.view(DTYPES[kind])
+
+
+def outline(content: RecordDict) -> dict[str, Any]:
+    """Return what identifies the content of a message without showing it: shapes, bytes, and a digest."""
+    arrays = {name: array for record in content.array_records.values() for name, array in record.items()}
+    words = [str(value) for record in content.config_records.values() for value in record.values()]
+    digest = hashlib.sha256(json.dumps(words).encode())
+    for name, array in arrays.items():
+        digest.update(json.dumps([name, array.dtype, list(array.shape), len(array.data)]).encode() + array.data)
+    shapes = [list(array.shape) for array in arrays.values()]
+    return {"shapes": shapes, "bytes": size(content), "digest": digest.hexdigest()}
 
 
 def size(content: RecordDict) -> int:

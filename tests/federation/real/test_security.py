@@ -98,6 +98,9 @@ def test_a_changed_app_is_not_run_until_it_is_approved(start, tmp_path):
     local.resume(folder)
     assert set(outcomes(folder, 1).values()) == {"answered"}
     assert (tmp_path / "ran").exists()
+    audited = call("flower", "audit", local.deployment.site_folder("0"))
+    assert audited.code == FINE
+    assert "refused by policy" in audited.out
 
 
 @pytest.mark.federation

@@ -11,7 +11,10 @@ from fedcso.core.tree import named_leaves
 from fedcso.federation import client
 from fedcso.federation.aggregation import update_norm
 from fedcso.federation.request import Order
-from fedcso.federation.wire import pack, unpack
+from fedcso.federation.sovereignty.audit import faults, messages_in
+from fedcso.federation.sovereignty.update import epsilon
+from fedcso.federation.wire import outline, pack, unpack
+from tests.command_line import BAD_INPUT, BROKE_OFF, FINE, call
 from tests.federation.in_process import Sites, allow
 
 SETTINGS = {
@@ -29,11 +32,16 @@ SETTINGS = {
 BEFORE = {"x": torch.full((3,), 3.0, dtype=torch.float64), "u": torch.zeros(3, dtype=torch.float64)}
 
 
-def answered(folder, settings=SETTINGS, kind=client.train, shared=BEFORE, **more):
-    """What site 1 answers to a request for round 1."""
+def replied(folder, settings=SETTINGS, kind=client.train, shared=BEFORE, **more):
+    """The answer of site 1 to a request for round 1."""
     order = Order(settings, ["0", "1", "2"], run="run", algorithm=settings["algorithm"][0], client=1, round=1, **more)
     node = {"site": "1", "folder": str(folder)}
-    return unpack(client.respond(kind, pack(order.words(), {"shared": shared, "x": shared["x"]}), node, folder))
+    return client.respond(kind, pack(order.words(), {"shared": shared, "x": shared["x"]}), node, folder)
+
+
+def answered(*arguments, **more):
+    """What it says and sends."""
+    return unpack(replied(*arguments, **more))
 
 
 def test_a_refusal_is_named_in_the_log_and_nothing_but_the_refusal_is_told(tmp_path, caplog):
@@ -104,3 +112,73 @@ def test_with_withheld_losses_the_curve_is_that_of_the_others_or_undefined(tmp_p
     assert all(math.isfinite(row["train_loss"]) for row in some.rows[1:])
     none = Sites(tmp_path / "none", dict(SETTINGS), policies=dict.fromkeys(range(3), noisy)).play(monkeypatch)
     assert all(math.isnan(row["train_loss"]) for row in none.rows[1:])
+
+
+# --------------------------------------------------------------------------------------- the record
+
+
+def test_every_answer_is_in_the_record_with_what_it_was(tmp_path):
+    allow(tmp_path, SETTINGS, clip=0.01)
+    kinds = (client.describe, client.train, client.evaluate, client.count)
+    contents = [replied(tmp_path, SETTINGS, kind) for kind in kinds]
+    contents.append(replied(tmp_path, SETTINGS | {"rounds": 99}))
+    lines = messages_in(tmp_path)
+    assert [line["kind"] for line in lines] == ["describe", "train", "evaluate", "count", "train"]
+    for line, content in zip(lines, contents, strict=True):
+        assert {name: line[name] for name in ("shapes", "bytes", "digest")} == outline(content)
+        assert (line["run"], line["round"]) == ("run", 1)
+    assert lines[1]["shapes"] == [[3], [3]]
+    (update,) = lines[1]["updates"]
+    assert update["norm"] > update["clipped"] == pytest.approx(0.01)
+    assert update["noise"] == 0
+    assert lines[3]["refused"].startswith("it raised")  # this problem has no scores to count
+    assert lines[4]["refused"] == "refused by policy"
+    assert faults(tmp_path) == []
+
+
+def test_the_norms_stay_at_the_site(tmp_path):
+    allow(tmp_path, SETTINGS, clip=0.01)
+    said, _ = answered(tmp_path)
+    assert set(said) == {"site", "costs", "train_loss", "seconds", "forgot"}
+
+
+def test_what_cant_be_recorded_does_not_leave(tmp_path, monkeypatch, caplog):
+    allow(tmp_path, SETTINGS)
+    answered(tmp_path)
+    (tmp_path / "sent.jsonl").write_text("")
+    assert answered(tmp_path) == ({"site": "1", "refused": "refused by policy"}, ())
+    assert "was changed; see: fedcso flower audit" in caplog.text
+
+    def full(*arguments):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(client, "record", full)
+    assert answered(tmp_path) == ({"site": "1", "refused": "refused by policy"}, ())
+
+
+def test_updates_end_when_the_sites_account_is_exhausted_whatever_the_run(tmp_path):
+    allow(tmp_path, SETTINGS, clip=1.0, noise=4.0, max_epsilon=3.0)
+    outcomes = ["refused" in answered(tmp_path, seed=n)[0] for n in range(6)]
+    assert outcomes == sorted(outcomes)
+    assert 0 < outcomes.count(False) < 6
+    assert epsilon(outcomes.count(False) / 4, 1e-5) <= 3 < epsilon((outcomes.count(False) + 1) / 4, 1e-5)
+
+
+def test_the_audit_is_for_people(tmp_path):
+    allow(tmp_path, SETTINGS, clip=1.0, noise=4.0)
+    for _ in range(2):
+        answered(tmp_path)
+    answered(tmp_path, SETTINGS | {"rounds": 99})
+    outcome = call("flower", "audit", tmp_path)
+    assert outcome.code == FINE
+    assert "verified 3 messages" in outcome.out
+    assert f"ε = {epsilon(2 / 4, 1e-5):.3g} at δ = 1e-05" in outcome.out
+    assert "1 × refused by policy" in outcome.out
+    lines = (tmp_path / "sent.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "sent.jsonl").write_text(lines[0] + lines[2])
+    found = call("flower", "audit", tmp_path)
+    assert found.code == BROKE_OFF
+    assert "FAULT    before line 3: lines after 1 were removed" in found.out
+    nothing = call("flower", "audit", tmp_path / "none")
+    assert nothing.code == BAD_INPUT
+    assert "this site has sent nothing" in nothing.err

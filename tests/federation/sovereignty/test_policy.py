@@ -198,8 +198,8 @@ def test_without_settings_the_policy_that_is_written_allows_nothing(tmp_path):
         write_policy(tmp_path, "")
 
 
-def test_reading_a_policy_loads_nothing_that_is_slow():
-    modules = "policy", "update"
+def test_what_is_read_before_every_message_loads_nothing_that_is_slow():
+    modules = "policy", "update", "audit", "approval", "gate", "writing"
     code = "; ".join(f"import fedcso.federation.sovereignty.{name}" for name in modules)
     code += (
         "; import sys; print([name for name in ('torch', 'numpy', 'pandas', 'flwr', 'yaml') if name in sys.modules])"

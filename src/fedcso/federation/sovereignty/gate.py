@@ -9,13 +9,16 @@ import logging
 import shlex
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fedcso.core import atomic
 from fedcso.core.errors import FedcsoError
 from fedcso.federation.sovereignty.approval import digest, files_of_installed, read_approved
+from fedcso.federation.sovereignty.audit import record
 from fedcso.federation.sovereignty.policy import REFUSED, Refused
+from fedcso.federation.sovereignty.update import Update
 
 PROGRAM = "flwr-clientapp"
 
@@ -57,7 +60,7 @@ def guard(folder: Path) -> None:
                 require_approved(folder, get_project_dir(fab_id, fab_version, fab_hash))
             except Refused as reason:
                 log.warning("%s: %s", REFUSED, reason)
-                return _refuse
+                return partial(_refuse, folder)
             return load(fab_id, fab_version, fab_hash)
 
         return load_if_approved
@@ -65,13 +68,19 @@ def guard(folder: Path) -> None:
     run_clientapp.get_load_client_app_fn = gated
 
 
-def _refuse(message: Any, context: Any) -> Any:
+def _refuse(folder: Path, message: Any, context: Any) -> Any:
     """Answer a message as an app would that refuses everything."""
     from flwr.app import Message
 
-    from fedcso.federation.wire import pack
+    from fedcso.federation.wire import outline, pack
 
-    return Message(pack({"site": str(context.node_config.get("site", "")), "refused": REFUSED}), reply_to=message)
+    answer = pack({"site": str(context.node_config.get("site", "")), "refused": REFUSED})
+    about = {"kind": message.metadata.message_type, "run": str(message.metadata.run_id), "refused": REFUSED}
+    try:
+        record(folder, about | outline(answer), Update())
+    except (Refused, OSError) as reason:  # the refusal says nothing of the site, so it leaves all the same
+        log.error("a refusal could not be recorded: %s", reason)
+    return Message(answer, reply_to=message)
 
 
 def main(folder: str) -> None:

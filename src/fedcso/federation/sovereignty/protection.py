@@ -49,7 +49,8 @@ class Protected(Codec):
         after = update_norm(before, protected)
         if update.noise:
             protected = with_noise(protected, update.deviation)
-        self.notes.setdefault("updates", []).append({"norm": norm, "clipped": after, "noise": update.deviation})
+        noted = {"norm": norm, "clipped": after, "clip": update.clip, "noise": update.deviation}
+        self.notes.setdefault("updates", []).append(noted)
         return protected
 
 

@@ -1,4 +1,4 @@
-"""usage: fedcso flower init|keys|up|run|down|site|approve …   (each has --help)
+"""usage: fedcso flower init|keys|up|run|down|site|approve|audit …   (each has --help)
 
 Run over real sites, whose data can't be brought to one machine, with Flower (pip install 'fedcso[flower]').
 
@@ -10,6 +10,7 @@ actions:
   down       stop the processes that `up` started
   site       write a site's policy, and connect the site to a federation
   approve    approve the code that a site runs
+  audit      show and verify the record of everything that a site has sent
 
 examples:
   fedcso flower init trial --problem auprc --algorithm FCSG-M --sites 3
@@ -29,7 +30,7 @@ from fedcso.core.errors import UnknownName
 from fedcso.federation import require_flower
 from fedcso.runs.folder import RunFolder
 
-ACTIONS = ("init", "keys", "up", "run", "down", "site", "approve")
+ACTIONS = ("init", "keys", "up", "run", "down", "site", "approve", "audit")
 
 
 def main(arguments: list[str]) -> int:
