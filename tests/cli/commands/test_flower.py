@@ -350,11 +350,14 @@ def test_a_sites_command_is_encrypted_and_known_by_key_unless_said_otherwise(tmp
 def test_check_site_shows_counts_and_never_rows(tmp_path):
     path = tmp_path / "my.csv"
     path.write_text("age,name,y\n" + "".join(f"{30.5 + n},patient {n},{n % 4 == 0:d}\n" for n in range(40)))
-    shown = call("check-site", path, "--label", "y")
+    few = call("check-site", path, "--label", "y")
+    assert few.code == BAD_INPUT
+    assert "the table has 6 training positives, fewer than smallest_count = 10" in few.err
+    shown = call("check-site", path, "--label", "y", "--smallest-count", 5)
     assert shown.code == FINE
     assert "40 rows: 24 for training, 8 for validation, 8 for testing." in shown.out
     assert "patient" not in shown.out
-    sent = json.loads(call("check-site", path, "--label", "y", "--json").out)
+    sent = json.loads(call("check-site", path, "--label", "y", "--json", "--smallest-count", 5).out)
     assert sent["rows"] == 24
     assert "patient" not in json.dumps(sent)
     assert call("check-site", path).code == BAD_INPUT

@@ -11,6 +11,8 @@ import json
 from fedcso.cli.parser import simple_parser
 from fedcso.datasets.tables.columns import CATEGORIES
 from fedcso.datasets.tables.describe import FEWEST, Column, Description, describe_table
+from fedcso.federation.sovereignty.policy import Policy
+from fedcso.federation.sovereignty.withholding import without_small_counts
 from fedcso.reports.terminal import show
 
 
@@ -23,10 +25,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--drop", default="", help="columns to leave out, separated by commas")
     parser.add_argument("--columns", default="", help="the only columns to use, separated by commas")
     parser.add_argument("--json", action="store_true", help="print the exact message that is sent when the site joins")
-    options = parser.parse_args(arguments)
-    described, parts, notes = describe_table(
-        options.data, options.label, options.positive, options.drop, options.columns
+    parser.add_argument(
+        "--smallest_count", type=int, default=Policy.smallest_count, help="as in the site's policy, site.toml"
     )
+    options = parser.parse_args(arguments)
+    whole, parts, notes = describe_table(options.data, options.label, options.positive, options.drop, options.columns)
+    described = Description.read("", without_small_counts(whole.as_json(), options.smallest_count))
     if options.json:
         print(json.dumps(described.as_json(), indent=1))
         return 0
@@ -37,14 +41,13 @@ def main(arguments: list[str]) -> int:
         print(f"pictures of {'×'.join(map(str, described.pictures))}: only their shape\n")
     else:
         show([_row(name, column) for name, column in described.columns.items()])
+        print(f"Numbers of rows below {options.smallest_count} (smallest_count) are withheld; they are shown as 0.\n")
     print(
         "Sent in every round: the model after training here (and what else the method averages, such as u), the number"
     )
     print("of samples drawn, the mean training loss and the seconds; in some rounds also metrics on the test rows.")
-    print(
-        "Such updates can reveal something about the rows; docs/deployment.md describes protections (noise, clipping)."
-    )
-    for note in [*notes, *_warnings(described)]:
+    print("Such updates can reveal something about the rows; the site's policy can clip them and add noise.")
+    for note in [*notes, *_warnings(described, max(FEWEST, options.smallest_count))]:
         print(f"note    {note}")
     return 0
 
@@ -64,13 +67,13 @@ def _leaving(column: Column) -> list[str]:
     ]
 
 
-def _warnings(described: Description) -> list[str]:
+def _warnings(described: Description, fewest: int) -> list[str]:
     found = []
     if not described.positives:
         found.append("no training row is positive: for AUPRC this site can evaluate models, but not train them")
     for name, column in described.columns.items():
         if not column.categories and column.kind == CATEGORIES:
             found.append(
-                f"{name}: no category occurs at least {FEWEST} times, so its values are not sent; is it an identifier?"
+                f"{name}: no category occurs at least {fewest} times, so its values are not sent; is it an identifier?"
             )
     return found

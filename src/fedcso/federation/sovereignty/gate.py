@@ -5,6 +5,7 @@ own program, with one step put between installing an app and importing it: an ap
 is not imported. Then the site answers "refused by policy", and its log says how to look at the app and approve it.
 """
 
+import importlib
 import logging
 import shlex
 import sys
@@ -48,8 +49,8 @@ def require_approved(folder: Path, app: Path) -> None:
 def guard(folder: Path) -> None:
     """Let Flower, in this process, import approved apps only."""
     from flwr.common.config import get_project_dir
-    from flwr.supernode.runtime import run_clientapp
 
+    run_clientapp: Any = importlib.import_module("flwr.supernode.runtime.run_clientapp")
     ungated = run_clientapp.get_load_client_app_fn
 
     def gated(*arguments: Any, **settings: Any) -> Callable[[str, str, str], Any]:
