@@ -66,8 +66,12 @@ class Aggregation:
             sent = [clipped(before, one, self.clip_update) for one in sent]
         combined: dict[str, Tree] = AGGREGATES[self.aggregate](sent, weights, self.trim)
         if self.noise:
-            combined = with_noise(combined, self.noise * self.clip_update / len(sent))
+            combined = with_noise(combined, self.deviation(len(sent)))
         return combined
+
+    def deviation(self, sites: int) -> float:
+        """Return the standard deviation of the noise in the mean over this many sites."""
+        return self.noise * self.clip_update / sites if self.noise else 0.0
 
 
 def update_norm(before: Tree, sent: Tree) -> float:

@@ -16,6 +16,7 @@ from fedcso.engines.job import Job
 from fedcso.engines.loop import Rounds
 from fedcso.engines.server import Report, begin, gather, open_round, restore_server
 from fedcso.federation.acceptance import Expected, accepted, content_of
+from fedcso.federation.aggregation import update_norm
 from fedcso.federation.counting import SiteCounts, read_counts
 from fedcso.federation.exchange import Response, exchange
 from fedcso.federation.journal import ANSWERED, Journal
@@ -135,7 +136,9 @@ class SiteBySite(Rounds):
             for n in participants
             if n not in asked
         }
-        self.tell(round, arrivals, said, faults)
+        averaged = {n: self.job.codec.read_averaged(reply.message, self.job.algorithm) for n, reply in replies.items()}
+        norms = {n: update_norm(opened.start, sent) for n, sent in averaged.items()}
+        self.tell(round, arrivals, said, faults, norms)
         for client in faults:
             if said.get(client, {}).get("forgot"):
                 self.remembered[client] = -1  # send it the full message next time
@@ -155,10 +158,15 @@ class SiteBySite(Rounds):
         return replace(self.order, client=client, round=round, remembered=int(self.remembered[client]))
 
     def tell(
-        self, round: int, arrivals: dict[int, Response], said: dict[int, dict[str, Any]], faults: dict[int, str]
+        self,
+        round: int,
+        arrivals: dict[int, Response],
+        said: dict[int, dict[str, Any]],
+        faults: dict[int, str],
+        norms: dict[int, float],
     ) -> None:
-        """Log failures by site, and add the round to the journal."""
-        names = self.connection.roster.names
+        """Log failures by site, and add the round to the journal, with the norms of the updates that are used."""
+        names, aggregation = self.connection.roster.names, self.connection.federation.aggregation
         rows = []
         for client in sorted(arrivals.keys() | faults.keys()):
             if client in faults:
@@ -179,6 +187,8 @@ class SiteBySite(Rounds):
                     "computing": _seconds(said.get(client, {}).get("seconds")),
                     "bytes_down": arrival.bytes_down,
                     "bytes_up": arrival.bytes_up,
+                    "norm": f"{norms[client]:.6g}" if client in norms else "",
+                    "noise": f"{aggregation.deviation(len(norms)):.6g}" if client in norms else "",
                 }
             )
         self.connection.journal.record(rows)

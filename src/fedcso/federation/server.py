@@ -86,7 +86,7 @@ def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
             outputs.write_metrics(folder, found, config.seeds, task)
             if federation.dp_noise:
                 traces = [trace for unit in found.values() for runs in unit for trace in runs]
-                folder.write("privacy.json", statement(federation, traces))
+                folder.write("privacy.json", statement(federation, traces, connection.journal.lines.values()))
 
         found = study.execute(display(), Silent(), on_checkpoint)
         table = outputs.write_all(folder, found, config.seeds, task)
