@@ -17,7 +17,7 @@ from fedcso.engines.client import Reply
 from fedcso.engines.server import Opened
 from fedcso.federation.aggregation import update_norm
 from fedcso.federation.exchange import Response
-from fedcso.federation.wire import Unreadable, unpack
+from fedcso.federation.wire import Unreadable, in_a_line, unpack
 
 Signature = tuple[Any, ...]
 
@@ -26,9 +26,6 @@ REPORTED = ("outer_samples", "inner_samples", "gradients")
 
 AT_MOST = 8
 """The largest count as a multiple of Σ_t b·m: multilevel estimators draw more, and some methods use a batch twice."""
-
-LONGEST_REASON = 200
-"""More characters of what a site says are not shown."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ def content_of(arrival: Response) -> tuple[dict[str, Any], Tree]:
         raise FedcsoError(arrival.reason)
     said, tree = unpack(arrival.content)
     if "refused" in said:
-        raise FedcsoError(" ".join(str(said["refused"]).split())[:LONGEST_REASON])
+        raise FedcsoError(in_a_line(said["refused"]))
     return said, tree
 
 
@@ -74,7 +71,7 @@ def accepted(
         try:
             said[client], tree = unpack(arrival.content)
             if "refused" in said[client]:
-                faults[client] = str(said[client]["refused"])
+                faults[client] = in_a_line(said[client]["refused"])
             else:
                 replies[client] = _reply(said[client], tree, expected)
         except Unreadable as error:
@@ -87,8 +84,10 @@ def accepted(
 
 
 def _reply(said: dict[str, Any], tree: Tree, expected: Expected) -> Reply:
+    if not (isinstance(tree, dict) and isinstance(tree.get("shared"), dict)):
+        raise Unreadable("its answer is incomplete (no update)")
     try:
-        message, output = dict(tree["shared"]), tree.get("output")
+        message, output = tree["shared"], tree.get("output")
         counts = {name: said["costs"][name] for name in REPORTED}
         loss, seconds = said["train_loss"], said["seconds"]
     except (LookupError, TypeError, ValueError, AttributeError) as error:

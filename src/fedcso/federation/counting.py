@@ -75,7 +75,7 @@ def read_counts(said: Mapping[str, Any], tree: Tree, train_rows: int | None) -> 
         too_few, sent = list(said["too_few"]), dict(tree)
         if sorted([*too_few, *sent]) != sorted(PARTS):
             raise Unreadable("its counts are not those of validation and test rows")
-        numbers = {part: [sent[part][name] for name in NUMBERS] for part in sent}
+        numbers = {part: [dict(sent[part])[name] for name in NUMBERS] for part in sent}
     except (LookupError, TypeError, ValueError) as error:
         raise Unreadable(f"its counts are incomplete ({type(error).__name__})") from error
     most = MOST_ROWS if train_rows is None else min(train_rows, MOST_ROWS)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from flwr.serverapp import Grid
 
-from fedcso.core.errors import Fault, FedcsoError, LeftOut
+from fedcso.core.errors import Fault, FedcsoError, LeftOut, is_number
 from fedcso.core.tree import Tree
 from fedcso.engines.job import Job
 from fedcso.engines.loop import Rounds
@@ -24,10 +24,13 @@ from fedcso.federation.options import Federation
 from fedcso.federation.remote_problem import Answer
 from fedcso.federation.request import COUNTS, Order
 from fedcso.federation.roster import Roster
-from fedcso.federation.wire import Unreadable, pack
+from fedcso.federation.wire import Unreadable, in_a_line, pack
 from fedcso.runs.callbacks import Interrupted
 
 log = logging.getLogger("fedcso")
+
+LARGEST_METRIC = 1e30
+LONGEST_SECONDS = 1e9
 
 AGAIN_SECONDS = 1.0
 """Seconds to wait before repeating a round with too few answers."""
@@ -195,7 +198,7 @@ class SiteBySite(Rounds):
 
 
 def _seconds(value: Any) -> str:
-    return f"{value:.2f}" if isinstance(value, int | float) else ""
+    return f"{value:.2f}" if is_number(value) and 0 <= value <= LONGEST_SECONDS else ""
 
 
 def _measured(arrival: Response) -> Answer:
@@ -208,4 +211,10 @@ def _measured(arrival: Response) -> Answer:
 
 
 def _numbers(metrics: dict[str, Any]) -> dict[str, float]:
-    return {str(name): float("nan") if value is None else float(value) for name, value in metrics.items()}
+    """Return metrics with NaN for undefined ones; raise if there is another name or value than a judge can give."""
+    for name, value in metrics.items():
+        if not (name.isidentifier() and name == in_a_line(name)):
+            raise ValueError("a metric has no name")
+        if value is not None and not (is_number(value) and abs(value) <= LARGEST_METRIC):
+            raise ValueError("a metric is not a number")
+    return {name: float("nan") if value is None else float(value) for name, value in metrics.items()}

@@ -131,8 +131,7 @@ def _gather(roster: Roster, folder: RunFolder, federation: Federation) -> None:
             about.trains, about.tests = then["trains"], then["tests"]
             about.validates = then.get("validates", False)  # not asked by earlier versions
         return
-    names = roster.names
-    tables = {names[n]: Description.read(names[n], said["table"]) for n, said in roster.said.items() if "table" in said}
+    names, tables = roster.names, tables_of(roster)
     if roster.order.config.get("data") == ELSEWHERE and len(tables) < len(roster.nodes):
         absent = ", ".join(names[n] for n in roster.nodes if names[n] not in tables)
         raise FedcsoError(f"data = {ELSEWHERE!r}, but sites were started without --data: {absent}")
@@ -140,6 +139,18 @@ def _gather(roster: Roster, folder: RunFolder, federation: Federation) -> None:
         roster.ask_again(replace(roster.order, agreement=agree(tables)))
     content = {"about": [asdict(about) for about in roster.about], "agreement": roster.order.agreement}
     folder.write(SITES, json.dumps(content, indent=1))
+
+
+def tables_of(roster: Roster) -> dict[str, Description]:
+    """Return the sites' descriptions of their tables by name; go on without a site whose description can't be read."""
+    found = {}
+    for client, said in roster.said.items():
+        if "table" in said and client in roster.nodes:
+            try:
+                found[roster.names[client]] = Description.read(roster.names[client], said["table"])
+            except FedcsoError as reason:
+                roster.turn_away(client, reason)
+    return found
 
 
 def _local_task(config: RunConfig, roster: Roster, folder: RunFolder) -> Task:

@@ -19,6 +19,10 @@ SAME_BITS = {torch.bfloat16: torch.int16}
 """Types that numpy lacks, and the types as which their bits are sent."""
 
 
+LONGEST_WORDS = 200
+"""More characters of what a sender says are not shown."""
+
+
 class Unreadable(FedcsoError):
     """A message that fedcso can't read."""
 
@@ -43,6 +47,12 @@ def unpack(content: RecordDict) -> tuple[dict[str, Any], Tree]:
         return words, decode(words.pop("tree"), tensors)
     except Exception as error:  # the sender may be anyone
         raise Unreadable(f"a message can't be read ({type(error).__name__})") from error
+
+
+def in_a_line(said: Any) -> str:
+    """Return a sender's words as they may be shown: a short text on one line, whatever was sent."""
+    text = said if isinstance(said, str) else "(not a text)"
+    return " ".join("".join(c if c.isprintable() else " " for c in text[: 2 * LONGEST_WORDS]).split())[:LONGEST_WORDS]
 
 
 def _numpy(leaf: Leaf) -> np.ndarray:
