@@ -237,6 +237,7 @@ def test_a_site_that_was_left_out_has_spent_less(tmp_path, monkeypatch):
         (saying(train_loss=float("nan")), "training loss"),
         (saying(train_loss=float("-inf")), "training loss"),
         (saying(train_loss="low"), "training loss"),
+        (saying(train_loss=10**400), "training loss"),
         (saying(seconds=-1.0), "duration"),
         (saying(seconds=1e9), "duration"),
         (saying(seconds="soon"), "duration"),

@@ -5,6 +5,7 @@ What the server knows itself (rounds, bytes, who took part) is never taken from 
 """
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -96,7 +97,7 @@ def _reply(said: dict[str, Any], tree: Tree, expected: Expected) -> Reply:
         raise Unreadable("its answer lacks the model of the output step, or has one that was not requested")
     if not all(type(count) is int and 0 <= count <= expected.most for count in counts.values()):
         raise Unreadable("its counts of samples and gradients are impossible")
-    if loss is not None and not (is_number(loss) and math.isfinite(loss)):
+    if loss is not None and not (is_number(loss) and abs(loss) <= sys.float_info.max):
         raise Unreadable("its training loss is not a finite number")
     if not (is_number(seconds) and 0 <= seconds <= expected.seconds):
         raise Unreadable("the duration it reports is impossible")

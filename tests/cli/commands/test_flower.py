@@ -380,7 +380,7 @@ def test_check_site_says_what_is_told_of_dates_and_warns_of_what_gives_the_label
     assert "died" not in call("check-site", path, "--label", "y", "--drop", "died,patient_id").out
     assert "admitted" not in call("check-site", path, "--label", "y", "--columns", "smokes").out
     np.savez(tmp_path / "my.npz", X=np.zeros((20, 1, 8, 8), dtype=np.uint8), y=np.arange(20) % 2)
-    assert "pictures of 1×8×8" in call("check-site", tmp_path / "my.npz", "--label", "y").out
+    assert "pictures of 1×8×8" in call("check-site", tmp_path / "my.npz", "--label", "y", "--smallest-count", 5).out
 
 
 def test_only_processes_that_are_still_the_same_are_stopped(tmp_path):
