@@ -1,5 +1,6 @@
 """Sites without processes: orders and answers are packed and unpacked as on the wire, and answered at once."""
 
+import json
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +15,21 @@ from fedcso.federation.remote_problem import RemoteProblem, SiteInfo
 from fedcso.federation.request import COUNTS, Order
 from fedcso.federation.rounds import Connection
 from fedcso.federation.server import coordinate, over_sites
+from fedcso.federation.sovereignty.policy import FILE as POLICY
+from fedcso.federation.sovereignty.writing import policy_text
 from fedcso.federation.wire import pack, size, unpack
 from fedcso.runs.config import RunConfig
 from fedcso.runs.folder import RunFolder
+
+
+def allow(folder, settings, tables=(), **changes):
+    """Write the policy of a site: closed, but sufficient for the settings, with other values of some keys."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = policy_text(settings, [str(table) for table in tables]).splitlines()
+    for key, value in changes.items():
+        (place,) = (n for n, line in enumerate(lines) if line.startswith(f"{key} = "))
+        lines[place] = f"{key} = {json.dumps(value)}"
+    (folder / POLICY).write_text("\n".join(lines))
 
 
 @dataclass
@@ -30,6 +43,8 @@ class Sites:
     absent: set = field(default_factory=set)
     rows: list = field(default_factory=list)
     """What the journal holds."""
+    policies: dict = field(default_factory=dict)
+    """Other values of keys in the policies of some sites."""
 
     def __post_init__(self):
         self.config |= {"command": "flower"}
@@ -64,7 +79,9 @@ class Sites:
 
     def answered(self, node, content):
         order = Order.read(unpack(content)[0])
-        node_config = {"site": str(node), "folder": str(self.folder / str(node))}
+        folder = self.folder / str(node)
+        allow(folder, self.config, **self.policies.get(node, {}))
+        node_config = {"site": str(node), "folder": str(folder)}
         reply = client.respond(client.train, content, node_config, self.folder)
         if how := self.tampered.get((node, order.round)):
             words, tree = unpack(reply)
@@ -86,6 +103,8 @@ class TableSites:
     silent: set = field(default_factory=set)
     asked: list = field(default_factory=list)
     """Which sites were sent which kinds of messages."""
+    smallest_count: dict = field(default_factory=dict)
+    """By site, the smallest number of rows that may leave; 1 at the others."""
 
     def __post_init__(self):
         self.names = list(self.tables)
@@ -104,6 +123,9 @@ class TableSites:
         options = Federation(sites=",".join(self.names)).flat() | {"seeds": 1, "data": "sites", "agreement": ""}
         given = {"command": "flower", "out": str(self.folder), "data_seed": 0} | options | settings
         folder = RunFolder.create(self.folder / "runs", "flower", given, {"sites": self.names})
+        for name in self.names:
+            own, smallest = self.own(name), self.smallest_count.get(name, 1)
+            allow(Path(own["folder"]), given, [own["data"]], smallest_count=smallest)
         coordinate(grid, folder, self.folder)
         return folder
 

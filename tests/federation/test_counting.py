@@ -11,7 +11,8 @@ pytest.importorskip("flwr", reason="needs Flower: pip install 'fedcso[flower]'")
 from fedcso.core.judge import Judge
 from fedcso.datasets.examples import Examples
 from fedcso.federation import rounds
-from fedcso.federation.counting import FEWEST_ROWS, MOST_ROWS, count_parts, read_counts
+from fedcso.federation.counting import MOST_ROWS, PARTS, SiteCounts, count_parts, read_counts
+from fedcso.federation.decisions import as_rows
 from fedcso.federation.exchange import NO_ANSWER, Response
 from fedcso.federation.options import Federation
 from fedcso.federation.remote_problem import SiteInfo
@@ -30,8 +31,8 @@ def rows(number, seed=0):
     return Examples(torch.tensor(rng.normal(size=(number, 1))), torch.tensor(rng.integers(0, 2, number)))
 
 
-def answer(validation=40, test=30, fewest=FEWEST_ROWS):
-    return count_parts(RANKS, X, {"validation": rows(validation), "test": rows(test, 1)}, fewest)
+def answer(validation=40, test=30, smallest=1):
+    return count_parts(RANKS, X, {"validation": rows(validation), "test": rows(test, 1)}, smallest)
 
 
 def test_what_a_site_sends_is_what_counting_its_rows_gives():
@@ -50,16 +51,38 @@ def test_a_site_sends_bins_with_rows_only_and_nothing_but_whole_numbers():
         assert (part["negatives"] + part["positives"] > 0).all()
 
 
-@pytest.mark.parametrize(("number", "counted"), [(FEWEST_ROWS, True), (FEWEST_ROWS - 1, False), (0, False)])
+@pytest.mark.parametrize(("number", "counted"), [(40, True), (9, False), (0, False)])
 def test_the_site_itself_withholds_counts_of_few_rows(number, counted):
-    said, tree = answer(validation=number)
+    said, tree = answer(validation=number, smallest=10)
     assert ("validation" in tree) == counted
     assert said == {"too_few": [] if counted else ["validation"]}
     assert set(read_counts(said, tree, train_rows=100)) == {"test", *tree}
 
 
-def test_a_site_may_ask_for_more_rows_before_it_counts():
-    assert answer(fewest=35)[0] == {"too_few": ["test"]}
+def test_no_small_count_leaves_a_site_of_either_label():
+    assert answer(smallest=18)[0] == {"too_few": ["test"]}  # 30 rows, but fewer than 18 of one label
+    said, tree = answer(validation=400, test=300, smallest=10)
+    for name in ("negatives", "positives"):
+        numbers = torch.cat([part[name] for part in tree.values()])
+        assert not ((numbers > 0) & (numbers < 10)).any()
+    found = read_counts(said, tree, train_rows=1000)
+    assert found["validation"].positives.sum() == rows(400).labels.sum()
+
+
+def test_groups_of_rows_rank_nearly_as_the_rows_do():
+    from sklearn.metrics import roc_auc_score
+
+    data = rows(2000)
+    labels = (data.inputs[:, 0] + torch.tensor(np.random.default_rng(2).normal(size=2000)) > 1.5).long()
+    part = Examples(data.inputs, labels)
+    exact, coarse = (
+        as_rows([SiteCounts("a", read_counts(*count_parts(RANKS, X, dict.fromkeys(PARTS, part), k), None))], "test")
+        for k in (1, 10)
+    )
+    assert len(exact.labels) == len(coarse.labels)
+    found, expected = (roc_auc_score(held.labels, held.scores) for held in (coarse, exact))
+    assert found == pytest.approx(expected, abs=0.01)
+    assert found != expected
 
 
 def with_part(**changes):

@@ -54,7 +54,9 @@ def spoil(words, tree):
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory):
     """A run in which one site has few rows, one lies about its counts, and one does not send any."""
-    sites = TableSites(tmp_path_factory.mktemp("federation"), tables(), {"lying": spoil}, {"silent"})
+    sites = TableSites(
+        tmp_path_factory.mktemp("federation"), tables(), {"lying": spoil}, {"silent"}, smallest_count={"tiny": 4}
+    )
     with pytest.MonkeyPatch.context() as patch:
         folder = sites.run(patch, **SETTINGS, thresholds={"precision": 0.4, "recall": 0.7})
     return sites, folder
@@ -152,7 +154,10 @@ def test_a_lying_site_and_a_silent_one_are_named_and_left_out(ended):
 
 
 def test_where_too_few_sites_count_the_run_is_done_and_says_why_there_are_no_thresholds(tmp_path, monkeypatch):
-    sites = TableSites(tmp_path, {"one": table(40), "two": table(40, seed=1)})
+    tables = {"one": table(40), "two": table(40, seed=1)}
+    for frame in tables.values():
+        frame["ill"] = [0, 1] * 20
+    sites = TableSites(tmp_path, tables, smallest_count={"one": 5, "two": 5})
     folder = sites.run(monkeypatch, **SETTINGS | {"rounds": 1, "evaluate_every": 1, "net": "linear"})
     assert folder.status == "done"
     assert (folder.path / "table.md").is_file()

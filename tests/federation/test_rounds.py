@@ -187,6 +187,45 @@ def test_what_the_server_knows_it_counts_itself(lie, tmp_path, monkeypatch):
     assert json.loads(statement(federation, [trace]))["rounds"] == ROUNDS
 
 
+def test_a_site_that_lies_about_every_number_changes_nothing_in_the_account(tmp_path, monkeypatch):
+    """What is lied about is as far off as the checks of answers allow; the update is clipped all the same."""
+    lies = {"train_loss": -1e300, "seconds": 0.0, "forgot": True, "site": "0", "number": 0, "size": 10**9}
+    lies |= {"rounds": 0, "epsilon": 0.0, "delta": 1.0, "noise": 99.0, "norm": 0.0, "clip": 1e9, "refuse": "", "n": -1}
+
+    def lie(words, tree):
+        costs = {"outer_samples": 0, "inner_samples": 1, "gradients": 2, "rounds": -9, "bytes_up": -(10**9)}
+        huge = {name: part + 1e6 for name, part in tree["shared"].items()}
+        return words | lies | {"costs": costs}, {"shared": huge}
+
+    found = {}
+    options = {"dp_noise": 2.0, "clip_update": 0.5}
+    federation = Federation(sites="4", **options)
+    for name, tampered in (("honest", {}), ("lying", {(1, round): lie for round in range(ROUNDS)})):
+        sites = federation_of(tmp_path / name)
+        sites.options, sites.tampered, sites.rows = options, tampered, []
+        trace = sites.play(monkeypatch)
+        found[name] = json.loads(statement(federation, [trace], sites.rows))
+        assert torch.isfinite(trace.last).all()
+        assert float(trace.last.norm()) < 1e3  # one site's share of a round is 0.5 / 4
+    clipped = {name: [about.pop("clipped") for about in one["sites"].values()] for name, one in found.items()}
+    assert clipped["lying"][1] == ROUNDS
+    assert found["lying"] == found["honest"]
+    for about in found["lying"]["sites"].values():
+        assert (about["rounds"], about["smallest_noise"]) == (ROUNDS, 2.0 * 0.5 / 4)
+        assert about["epsilon"] == found["lying"]["epsilon"] > 0
+
+
+def test_a_site_that_was_left_out_has_spent_less(tmp_path, monkeypatch):
+    sites = federation_of(tmp_path)
+    sites.options = {"dp_noise": 2.0, "clip_update": 0.5}
+    sites.tampered = {(2, round): saying(seconds=-1.0) for round in (0, 3)}
+    trace = sites.play(monkeypatch)
+    about = json.loads(statement(Federation(sites="4", **sites.options), [trace], sites.rows))
+    assert [one["rounds"] for one in about["sites"].values()] == [ROUNDS, ROUNDS, ROUNDS - 2, ROUNDS]
+    assert about["sites"]["2"]["epsilon"] < about["epsilon"]
+    assert about["sites"]["0"]["smallest_noise"] == 2.0 * 0.5 / 4
+
+
 @pytest.mark.parametrize(
     ("tamper", "reason"),
     [
@@ -198,6 +237,7 @@ def test_what_the_server_knows_it_counts_itself(lie, tmp_path, monkeypatch):
         (saying(train_loss=float("nan")), "training loss"),
         (saying(train_loss=float("-inf")), "training loss"),
         (saying(train_loss="low"), "training loss"),
+        (saying(train_loss=10**400), "training loss"),
         (saying(seconds=-1.0), "duration"),
         (saying(seconds=1e9), "duration"),
         (saying(seconds="soon"), "duration"),

@@ -5,6 +5,7 @@ What the server knows itself (rounds, bytes, who took part) is never taken from 
 """
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from fedcso.engines.client import Reply
 from fedcso.engines.server import Opened
 from fedcso.federation.aggregation import update_norm
 from fedcso.federation.exchange import Response
-from fedcso.federation.wire import Unreadable, unpack
+from fedcso.federation.wire import Unreadable, in_a_line, unpack
 
 Signature = tuple[Any, ...]
 
@@ -26,9 +27,6 @@ REPORTED = ("outer_samples", "inner_samples", "gradients")
 
 AT_MOST = 8
 """The largest count as a multiple of Σ_t b·m: multilevel estimators draw more, and some methods use a batch twice."""
-
-LONGEST_REASON = 200
-"""More characters of what a site says are not shown."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ def content_of(arrival: Response) -> tuple[dict[str, Any], Tree]:
         raise FedcsoError(arrival.reason)
     said, tree = unpack(arrival.content)
     if "refused" in said:
-        raise FedcsoError(" ".join(str(said["refused"]).split())[:LONGEST_REASON])
+        raise FedcsoError(in_a_line(said["refused"]))
     return said, tree
 
 
@@ -74,11 +72,12 @@ def accepted(
         try:
             said[client], tree = unpack(arrival.content)
             if "refused" in said[client]:
-                faults[client] = str(said[client]["refused"])
+                faults[client] = in_a_line(said[client]["refused"])
             else:
                 replies[client] = _reply(said[client], tree, expected)
         except Unreadable as error:
             faults[client] = str(error)
+    replies = _with_losses(replies)
     for find in (_of_wrong_shape, _not_finite, _too_large):
         faults |= find(replies, expected)
         replies = {client: reply for client, reply in replies.items() if client not in faults}
@@ -86,8 +85,10 @@ def accepted(
 
 
 def _reply(said: dict[str, Any], tree: Tree, expected: Expected) -> Reply:
+    if not (isinstance(tree, dict) and isinstance(tree.get("shared"), dict)):
+        raise Unreadable("its answer is incomplete (no update)")
     try:
-        message, output = dict(tree["shared"]), tree.get("output")
+        message, output = tree["shared"], tree.get("output")
         counts = {name: said["costs"][name] for name in REPORTED}
         loss, seconds = said["train_loss"], said["seconds"]
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -96,11 +97,21 @@ def _reply(said: dict[str, Any], tree: Tree, expected: Expected) -> Reply:
         raise Unreadable("its answer lacks the model of the output step, or has one that was not requested")
     if not all(type(count) is int and 0 <= count <= expected.most for count in counts.values()):
         raise Unreadable("its counts of samples and gradients are impossible")
-    if not (is_number(loss) and math.isfinite(loss)):
+    if loss is not None and not (is_number(loss) and abs(loss) <= sys.float_info.max):
         raise Unreadable("its training loss is not a finite number")
     if not (is_number(seconds) and 0 <= seconds <= expected.seconds):
         raise Unreadable("the duration it reports is impossible")
-    return Reply(message, {}, {}, Costs(**counts, bytes_up=nbytes(message)), float(loss), output)
+    costs = Costs(**counts, bytes_up=nbytes(message))
+    return Reply(message, {}, {}, costs, math.nan if loss is None else float(loss), output)
+
+
+def _with_losses(replies: Mapping[int, Reply]) -> dict[int, Reply]:
+    """Let a site that withholds its training loss count with the mean of the others' losses, if there are any."""
+    told = [reply.train_loss for reply in replies.values() if not math.isnan(reply.train_loss)]
+    mean = sum(told) / len(told) if told else math.nan
+    return {
+        n: reply._replace(train_loss=mean) if math.isnan(reply.train_loss) else reply for n, reply in replies.items()
+    }
 
 
 def signature(tree: Tree) -> Signature:

@@ -66,8 +66,12 @@ class Aggregation:
             sent = [clipped(before, one, self.clip_update) for one in sent]
         combined: dict[str, Tree] = AGGREGATES[self.aggregate](sent, weights, self.trim)
         if self.noise:
-            combined = _with_noise(combined, self.noise * self.clip_update / len(sent))
+            combined = with_noise(combined, self.deviation(len(sent)))
         return combined
+
+    def deviation(self, sites: int) -> float:
+        """Return the standard deviation of the noise in the mean over this many sites."""
+        return self.noise * self.clip_update / sites if self.noise else 0.0
 
 
 def update_norm(before: Tree, sent: Tree) -> float:
@@ -96,7 +100,7 @@ def _changes(before: Tree, sent: Tree) -> list[torch.Tensor]:
     ]
 
 
-def _with_noise(tree: Tree, deviation: float) -> Tree:
+def with_noise(tree: Tree, deviation: float) -> Tree:
     """Return Gaussian noise from the system's generator, because the sites know the run's seed."""
     secret = torch.Generator().manual_seed(int.from_bytes(os.urandom(8), "big") >> 1)
 

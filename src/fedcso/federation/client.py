@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,18 @@ from flwr.clientapp import ClientApp
 from fedcso.core.codec import MissingMemory
 from fedcso.core.errors import FedcsoError, NonFinite, UnknownName
 from fedcso.core.tree import Tree, to_device
+from fedcso.datasets.examples import Examples
 from fedcso.engines.client import Client, local_round
 from fedcso.federation.acceptance import REPORTED
 from fedcso.federation.counting import count_parts
 from fedcso.federation.memory import Memory
 from fedcso.federation.request import COUNTS, Order
 from fedcso.federation.site import COLUMNS, Site
-from fedcso.federation.wire import pack, unpack
+from fedcso.federation.sovereignty.audit import record, require_budget
+from fedcso.federation.sovereignty.policy import REFUSED, Refused, read_policy
+from fedcso.federation.sovereignty.protection import Protected
+from fedcso.federation.sovereignty.withholding import without_small_counts
+from fedcso.federation.wire import outline, pack, unpack
 
 log = logging.getLogger("fedcso")
 
@@ -52,19 +58,30 @@ def describe(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
 
         columns = {key: str(order.config[key]) for key in COLUMNS if order.config.get(key)}
         described = describe_table(**(columns | site.own), seed=int(order.config["data_seed"]), place=number)
-        return {"number": number, "table": described.description.as_json()}, ()
+        table = without_small_counts(described.description.as_json(), site.policy.smallest_count)
+        return {"number": number, "table": table}, ()
     holding = site.holding(order, app)
+    size = holding.problem.size(holding.data)
+    if size is not None and 0 < size < site.policy.smallest_count:
+        raise Refused(f"the {size} training rows are fewer than smallest_count = {site.policy.smallest_count}")
     about = {
-        "size": holding.problem.size(holding.data),
+        "size": size,
         "trains": holding.problem.trains(holding.data),
-        "tests": holding.test is not None,
-        "validates": holding.validation is not None,
+        "tests": _measurable(holding.test, site) is not None,
+        "validates": _measurable(holding.validation, site) is not None,
     }
     return {"number": number} | about, ()
 
 
+def _measurable(data: Any, site: Site) -> Any:
+    """Return held-out data of which metrics may leave the site, or None: not of a table with too few rows."""
+    too_few = isinstance(data, Examples) and len(data.labels) < site.policy.smallest_count
+    return None if too_few else data
+
+
 def train(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
     """Run q local steps from the coordinator's message."""
+    require_budget(site.folder, site.policy.update)
     holding = site.holding(order, app)
     work = site.work(order, holding)
     states, memories = Memory(site.folder, order.run), Memory(site.folder, f"{order.run}/codec")
@@ -74,18 +91,20 @@ def train(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
     client = Client(holding.number, holding.data, local, memory)
     message = to_device(tree["shared"], site.device)
     started = time.perf_counter()
-    reply = local_round(work, client, order.round, message, order.output_step)
+    protected = Protected(work.codec, site.policy.update, site.notes)
+    reply = local_round(replace(work, codec=protected), client, order.round, message, order.output_step)
     seconds = time.perf_counter() - started
     lost = _lost(local, reply.local) or (work.codec.durable and _lost(memory, reply.memory))
     states.keep(order.round, to_device(reply.local, "cpu"), besides=order.remembered)
     memories.keep(order.round, to_device(reply.memory, "cpu"), besides=order.remembered)
+    output = None if reply.output is None else protected.protect({"x": reply.output})["x"]
     words = {
         "costs": {name: reply.costs.as_dict()[name] for name in REPORTED},
-        "train_loss": reply.train_loss,
+        "train_loss": None if site.policy.update.noise else reply.train_loss,
         "seconds": seconds,
         "forgot": lost and order.remembered >= 0,
     }
-    sent = {"shared": reply.message} | ({} if reply.output is None else {"output": reply.output})
+    sent = {"shared": reply.message} | ({} if output is None else {"output": output})
     return words, to_device(sent, "cpu")
 
 
@@ -99,7 +118,8 @@ def evaluate(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
     holding = site.holding(order, app)
     x = to_device(tree["x"], site.device)
     with torch.no_grad():
-        tested, validated = (holding.judge.measure(x, data) for data in (holding.test, holding.validation))
+        parts = (_measurable(data, site) for data in (holding.test, holding.validation))
+        tested, validated = (holding.judge.measure(x, data) for data in parts)
     return {"metrics": _numbers(tested), "validation": _numbers(validated)}, ()
 
 
@@ -109,7 +129,8 @@ def count(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
     if holding.judge.rank is None:
         raise FedcsoError("the problem does not rank rows, so there are no scores to count")
     x = to_device(tree["x"], site.device)
-    return count_parts(holding.judge, x, {"validation": holding.validation, "test": holding.test}, site.fewest_rows)
+    parts = {"validation": holding.validation, "test": holding.test}
+    return count_parts(holding.judge, x, parts, site.policy.smallest_count)
 
 
 def _numbers(metrics: dict[str, Any]) -> dict[str, float | None]:
@@ -129,17 +150,34 @@ def _answering(handler: Handler, app: Path) -> Callable[[Message, Context], Mess
 
 def respond(handler: Handler, content: RecordDict, node_config: Mapping[str, Any], app: Path) -> RecordDict:
     """Return the answer to a message; errors are answered, too."""
-    site = None
+    site, order = None, None
     try:
         site = Site.of(node_config)
         words, tree = unpack(content)
         order = Order.read(words)
+        site = site.under(read_policy(site.folder), handler.__name__, order)
         with _at_most(order.seconds):
             said, sent = handler(order, tree, site, app)
+    except Refused as reason:
+        log.warning("%s: %s", REFUSED, reason)
+        said, sent = {"refused": REFUSED}, ()
     except Exception as error:  # a user's data or problem may raise anything
         log.exception("this site can't answer")
         said, sent = {"refused": _reason(error), "forgot": isinstance(error, MissingMemory)}, ()
-    return pack({"site": site.name if site else "", **said}, sent)
+    answer = pack({"site": site.name if site else "", **said}, sent)
+    return answer if site is None else _recorded(answer, site, handler.__name__, order, said.get("refused", ""))
+
+
+def _recorded(answer: RecordDict, site: Site, kind: str, order: Order | None, refused: str) -> RecordDict:
+    """Return an answer after it has been added to the site's record; what can't be recorded does not leave."""
+    asked = {"run": order.run, "round": order.round} if order else {}
+    how = {"refused": refused} if refused else site.notes
+    try:
+        record(site.folder, {"kind": kind, **asked, **how, **outline(answer)}, site.policy.update)
+    except (Refused, OSError) as reason:
+        log.error("%s: %s", REFUSED, reason)
+        return pack({"site": site.name, "refused": REFUSED})
+    return answer
 
 
 @contextmanager

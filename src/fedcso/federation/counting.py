@@ -1,7 +1,8 @@
 """Counts of held-out rows by score: what a site sends of them, and which of it the coordinator accepts.
 
 Everybody knows the bins (`fixed_bins`). A site sends, for its validation and for its test rows, the numbers of the bins
-that hold rows and how many negatives and positives are in each. Of a part with few rows it sends no counts.
+that hold rows and how many negatives and positives are in each. Rows are counted in groups of at least the smallest
+number that may leave the site. Of a part with fewer rows, or fewer of either label, it sends no counts.
 """
 
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ import torch
 
 from fedcso.core.judge import Judge
 from fedcso.core.tree import Tree
+from fedcso.federation.sovereignty.withholding import grouped
 from fedcso.federation.wire import Unreadable
 from fedcso.reports.held import Held
 from fedcso.reports.score_counts import ScoreCounts, fixed_bins
@@ -20,9 +22,6 @@ from fedcso.reports.score_counts import ScoreCounts, fixed_bins
 PARTS = ("validation", "test")
 NUMBERS = ("bins", "negatives", "positives")
 """What is sent of a part: three lists of whole numbers, with an entry for each bin that holds rows."""
-
-FEWEST_ROWS = 10
-"""By default a site sends no counts of a part with fewer rows."""
 
 MOST_ROWS = 10_000_000
 """The largest number of rows that a site's part may have: more would be a lie, and too much for the coordinator."""
@@ -47,21 +46,23 @@ class SiteCounts:
         return None if found is None else (int(found.rows.sum()), int(found.positives.sum()))
 
 
-def count_parts(judge: Judge, x: Tree, parts: Mapping[str, Any], fewest_rows: int) -> tuple[dict[str, Any], Tree]:
-    """Return what a site answers: the parts with too few rows, and the counts of the others."""
+def count_parts(judge: Judge, x: Tree, parts: Mapping[str, Any], smallest: int) -> tuple[dict[str, Any], Tree]:
+    """Return what a site answers: the parts with too few rows, and counts of the others in groups of `smallest`."""
     too_few, sent = [], {}
     for part, data in parts.items():
-        held = Held.of(judge, x, data)
-        if len(held.labels) < fewest_rows:
+        counts = Held.of(judge, x, data).counts()
+        by_label = [int(numbers.sum()) for numbers in (counts.negatives, counts.positives)]
+        if sum(by_label) < smallest or any(0 < number < smallest for number in by_label):
             too_few.append(part)
         else:
-            sent[part] = _encode(held.counts())
+            sent[part] = _encode(counts, smallest)
     return {"too_few": too_few}, sent
 
 
-def _encode(counts: ScoreCounts) -> dict[str, torch.Tensor]:
-    places = np.flatnonzero(counts.rows)
-    values = (places, counts.negatives[places], counts.positives[places])
+def _encode(counts: ScoreCounts, smallest: int) -> dict[str, torch.Tensor]:
+    negatives, positives = (grouped(numbers, smallest) for numbers in (counts.negatives, counts.positives))
+    places = np.flatnonzero(negatives + positives)
+    values = (places, negatives[places], positives[places])
     return {name: torch.from_numpy(value.astype(np.int64)) for name, value in zip(NUMBERS, values, strict=True)}
 
 
@@ -74,7 +75,7 @@ def read_counts(said: Mapping[str, Any], tree: Tree, train_rows: int | None) -> 
         too_few, sent = list(said["too_few"]), dict(tree)
         if sorted([*too_few, *sent]) != sorted(PARTS):
             raise Unreadable("its counts are not those of validation and test rows")
-        numbers = {part: [sent[part][name] for name in NUMBERS] for part in sent}
+        numbers = {part: [dict(sent[part])[name] for name in NUMBERS] for part in sent}
     except (LookupError, TypeError, ValueError) as error:
         raise Unreadable(f"its counts are incomplete ({type(error).__name__})") from error
     most = MOST_ROWS if train_rows is None else min(train_rows, MOST_ROWS)

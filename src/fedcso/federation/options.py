@@ -103,6 +103,9 @@ class Federation:
 OPTIONS = [option.name for option in fields(Federation) if option.init]
 
 
+COORDINATOR_ONLY = ("out", "init", "fresh_last_layer")
+"""Settings that sites do not need: where results go, and what the first model is."""
+
 THRESHOLDS = "thresholds"
 """The setting that holds what thresholds should achieve: `Wishes` by name, because problems have such options, too."""
 

@@ -3,10 +3,14 @@
 Every round releases the mean of clipped updates with Gaussian noise of z times what one site can contribute. Rényi
 differential privacy adds up over rounds (Google's dp-accounting, through Flower's accountant). Neighbours are runs with
 and without one site's updates. Taking part in only some rounds is not counted as a gain: the sites know the seed.
+
+Nothing here is taken from a site's answer. The server counts its rounds and which updates it has used, measures their
+norms, clips them and adds the noise.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from flwr.serverapp import (
     GaussianPrivacyEvent,
@@ -17,6 +21,7 @@ from flwr.serverapp import (
 )
 
 from fedcso.core.trace import Trace
+from fedcso.federation.journal import ANSWERED
 from fedcso.federation.options import Federation
 
 
@@ -35,9 +40,30 @@ def epsilon(noise: float, rounds: int, sites: int, delta: float) -> float:
     return float(accountant.get_epsilon(delta))
 
 
-def statement(federation: Federation, traces: Iterable[Trace]) -> str:
-    """Return the privacy spent by all methods and seeds of a run together, as JSON."""
-    rounds = sum(trace.costs.rounds for trace in traces)
-    spent = epsilon(federation.dp_noise, rounds, len(federation.names), federation.dp_delta)
-    about = {"epsilon": spent, "delta": federation.dp_delta, "rounds": rounds, "noise_multiplier": federation.dp_noise}
-    return json.dumps(about | {"clip_update": federation.clip_update}, indent=1)
+def statement(federation: Federation, traces: Iterable[Trace], rows: Iterable[Mapping[str, Any]] = ()) -> str:
+    """Return the privacy spent by all methods and seeds of a run together, and by each site, as JSON.
+
+    Args:
+        federation: the options
+        traces: of all methods and seeds
+        rows: the journal, which says in which rounds each site's update was used, and how it was clipped
+    """
+    rounds, names = sum(trace.costs.rounds for trace in traces), federation.names
+
+    def spent(rounds: int) -> float:
+        return epsilon(federation.dp_noise, rounds, len(names), federation.dp_delta)
+
+    about = {"epsilon": spent(rounds), "delta": federation.dp_delta, "rounds": rounds}
+    about |= {"noise_multiplier": federation.dp_noise, "clip_update": federation.clip_update}
+    used = [row for row in rows if row["outcome"] == ANSWERED]
+    by_site = {name: [row for row in used if row["site"] == name] for name in names}
+    sites = {
+        name: {
+            "rounds": len(own),
+            "epsilon": spent(len(own)),
+            "clipped": sum(float(row["norm"]) > federation.clip_update for row in own),
+            "smallest_noise": min((float(row["noise"]) for row in own), default=None),
+        }
+        for name, own in by_site.items()
+    }
+    return json.dumps(about | ({"sites": sites} if used else {}), indent=1)

@@ -7,10 +7,11 @@ from typing import Any
 
 from flwr.serverapp import Grid
 
+from fedcso.core.errors import FedcsoError
 from fedcso.federation.exchange import exchange
 from fedcso.federation.remote_problem import SiteInfo
 from fedcso.federation.request import Order
-from fedcso.federation.wire import Unreadable, pack, unpack
+from fedcso.federation.wire import Unreadable, in_a_line, pack, unpack
 from fedcso.runs.callbacks import Interrupted
 
 log = logging.getLogger("fedcso")
@@ -71,6 +72,12 @@ class Roster:
             self.wait(least, LOOK_SECONDS)
             log.warning("starting without all sites: %s", self._missing(least))
 
+    def turn_away(self, client: int, reason: FedcsoError) -> None:
+        """Go on without a site that was connected."""
+        node = self.nodes.pop(client)
+        self.turned_away[node] = time.monotonic()
+        log.warning("site %s (node %d) can't take part: %s", self.names[client], node, in_a_line(str(reason)))
+
     def _missing(self, least: int) -> str:
         absent = [name for client, name in enumerate(self.names) if client not in self.nodes]
         return (
@@ -86,26 +93,26 @@ class Roster:
                 continue  # asked again at the next refresh
             try:
                 said, _ = unpack(arrival.content)
-                reason = str(said["refused"]) if "refused" in said else self._bind(node, said)
+                reason = in_a_line(said["refused"]) if "refused" in said else self._bind(node, said)
             except (Unreadable, LookupError, TypeError, ValueError):
                 said, reason = {}, "its answer can't be read"
             if reason:
                 self.turned_away[node] = time.monotonic()
-                log.warning("site %s (node %d) can't take part: %s", said.get("site") or "?", node, reason)
+                log.warning("site %s (node %d) can't take part: %s", in_a_line(said.get("site")) or "?", node, reason)
 
     def _bind(self, node: int, said: dict[str, Any]) -> str:
         """Add a site; return the reason if that is not possible."""
-        client = int(said["number"])
-        if not 0 <= client < len(self.names) or self.names[client] != said["site"]:
-            return f"its name {said['site']!r} is not in the list"
+        client = said["number"]
+        if type(client) is not int or not 0 <= client < len(self.names) or self.names[client] != said["site"]:
+            return f"its name {in_a_line(said['site'])!r} is not in the list"
         if client in self.nodes:
             return "another node has the same name"
         size = said.get("size")
         if size is not None and (type(size) is not int or size < 0):
             return "the size of its data is not a whole number of at least 0"
-        self.nodes[client], self.said[client] = node, said
         if "size" in said:
             has = {name: bool(said[name]) for name in ("trains", "tests", "validates")}
             self.about[client] = SiteInfo(size, **has)
+        self.nodes[client], self.said[client] = node, said
         log.info("site %s is node %d", self.names[client], node)
         return ""

@@ -10,12 +10,13 @@ from typing import Any
 import torch
 from flwr.serverapp import Grid
 
-from fedcso.core.errors import Fault, FedcsoError, LeftOut
+from fedcso.core.errors import Fault, FedcsoError, LeftOut, is_number
 from fedcso.core.tree import Tree
 from fedcso.engines.job import Job
 from fedcso.engines.loop import Rounds
 from fedcso.engines.server import Report, begin, gather, open_round, restore_server
 from fedcso.federation.acceptance import Expected, accepted, content_of
+from fedcso.federation.aggregation import update_norm
 from fedcso.federation.counting import SiteCounts, read_counts
 from fedcso.federation.exchange import Response, exchange
 from fedcso.federation.journal import ANSWERED, Journal
@@ -23,10 +24,13 @@ from fedcso.federation.options import Federation
 from fedcso.federation.remote_problem import Answer
 from fedcso.federation.request import COUNTS, Order
 from fedcso.federation.roster import Roster
-from fedcso.federation.wire import Unreadable, pack
+from fedcso.federation.wire import Unreadable, in_a_line, pack
 from fedcso.runs.callbacks import Interrupted
 
 log = logging.getLogger("fedcso")
+
+LARGEST_METRIC = 1e30
+LONGEST_SECONDS = 1e9
 
 AGAIN_SECONDS = 1.0
 """Seconds to wait before repeating a round with too few answers."""
@@ -131,7 +135,9 @@ class SiteBySite(Rounds):
             for n in participants
             if n not in asked
         }
-        self.tell(round, arrivals, said, faults)
+        averaged = {n: self.job.codec.read_averaged(reply.message, self.job.algorithm) for n, reply in replies.items()}
+        norms = {n: update_norm(opened.start, sent) for n, sent in averaged.items()}
+        self.tell(round, arrivals, said, faults, norms)
         for client in faults:
             if said.get(client, {}).get("forgot"):
                 self.remembered[client] = -1  # send it the full message next time
@@ -151,10 +157,15 @@ class SiteBySite(Rounds):
         return replace(self.order, client=client, round=round, remembered=int(self.remembered[client]))
 
     def tell(
-        self, round: int, arrivals: dict[int, Response], said: dict[int, dict[str, Any]], faults: dict[int, str]
+        self,
+        round: int,
+        arrivals: dict[int, Response],
+        said: dict[int, dict[str, Any]],
+        faults: dict[int, str],
+        norms: dict[int, float],
     ) -> None:
-        """Log failures by site, and add the round to the journal."""
-        names = self.connection.roster.names
+        """Log failures by site, and add the round to the journal, with the norms of the updates that are used."""
+        names, aggregation = self.connection.roster.names, self.connection.federation.aggregation
         rows = []
         for client in sorted(arrivals.keys() | faults.keys()):
             if client in faults:
@@ -175,13 +186,15 @@ class SiteBySite(Rounds):
                     "computing": _seconds(said.get(client, {}).get("seconds")),
                     "bytes_down": arrival.bytes_down,
                     "bytes_up": arrival.bytes_up,
+                    "norm": f"{norms[client]:.6g}" if client in norms else "",
+                    "noise": f"{aggregation.deviation(len(norms)):.6g}" if client in norms else "",
                 }
             )
         self.connection.journal.record(rows)
 
 
 def _seconds(value: Any) -> str:
-    return f"{value:.2f}" if isinstance(value, int | float) else ""
+    return f"{value:.2f}" if is_number(value) and 0 <= value <= LONGEST_SECONDS else ""
 
 
 def _measured(arrival: Response) -> Answer:
@@ -194,4 +207,10 @@ def _measured(arrival: Response) -> Answer:
 
 
 def _numbers(metrics: dict[str, Any]) -> dict[str, float]:
-    return {str(name): float("nan") if value is None else float(value) for name, value in metrics.items()}
+    """Return metrics with NaN for undefined ones; raise if there is another name or value than a judge can give."""
+    for name, value in metrics.items():
+        if not (name.isidentifier() and name == in_a_line(name)):
+            raise ValueError("a metric has no name")
+        if value is not None and not (is_number(value) and abs(value) <= LARGEST_METRIC):
+            raise ValueError("a metric is not a number")
+    return {name: float("nan") if value is None else float(value) for name, value in metrics.items()}

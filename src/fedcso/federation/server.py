@@ -23,7 +23,7 @@ from fedcso.federation.decisions import write_decisions
 from fedcso.federation.deploy.deployment import Deployment
 from fedcso.federation.deploy.watchdog import watched
 from fedcso.federation.journal import Journal
-from fedcso.federation.options import Federation, read_wishes, run_config
+from fedcso.federation.options import COORDINATOR_ONLY, Federation, read_wishes, run_config
 from fedcso.federation.privacy import statement
 from fedcso.federation.remote_problem import RemoteProblem, Survey, remote_judge
 from fedcso.federation.request import Order
@@ -39,9 +39,6 @@ from fedcso.runs.folder import RunFolder, read_yaml
 from fedcso.runs.progress import display
 from fedcso.runs.study import Results, Study, Unit, as_file_name
 from fedcso.runs.tracking import Silent
-
-COORDINATOR_ONLY = ("out", "init", "fresh_last_layer")
-"""Settings that sites do not need: where results go, and what the first model is."""
 
 SITES = "sites.json"
 """The file with the sites' descriptions and agreement at the start of the run."""
@@ -89,7 +86,7 @@ def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
             outputs.write_metrics(folder, found, config.seeds, task)
             if federation.dp_noise:
                 traces = [trace for unit in found.values() for runs in unit for trace in runs]
-                folder.write("privacy.json", statement(federation, traces))
+                folder.write("privacy.json", statement(federation, traces, connection.journal.lines.values()))
 
         found = study.execute(display(), Silent(), on_checkpoint)
         table = outputs.write_all(folder, found, config.seeds, task)
@@ -134,8 +131,7 @@ def _gather(roster: Roster, folder: RunFolder, federation: Federation) -> None:
             about.trains, about.tests = then["trains"], then["tests"]
             about.validates = then.get("validates", False)  # not asked by earlier versions
         return
-    names = roster.names
-    tables = {names[n]: Description.read(names[n], said["table"]) for n, said in roster.said.items() if "table" in said}
+    names, tables = roster.names, tables_of(roster)
     if roster.order.config.get("data") == ELSEWHERE and len(tables) < len(roster.nodes):
         absent = ", ".join(names[n] for n in roster.nodes if names[n] not in tables)
         raise FedcsoError(f"data = {ELSEWHERE!r}, but sites were started without --data: {absent}")
@@ -143,6 +139,18 @@ def _gather(roster: Roster, folder: RunFolder, federation: Federation) -> None:
         roster.ask_again(replace(roster.order, agreement=agree(tables)))
     content = {"about": [asdict(about) for about in roster.about], "agreement": roster.order.agreement}
     folder.write(SITES, json.dumps(content, indent=1))
+
+
+def tables_of(roster: Roster) -> dict[str, Description]:
+    """Return the sites' descriptions of their tables by name; go on without a site whose description can't be read."""
+    found = {}
+    for client, said in roster.said.items():
+        if "table" in said and client in roster.nodes:
+            try:
+                found[roster.names[client]] = Description.read(roster.names[client], said["table"])
+            except FedcsoError as reason:
+                roster.turn_away(client, reason)
+    return found
 
 
 def _local_task(config: RunConfig, roster: Roster, folder: RunFolder) -> Task:

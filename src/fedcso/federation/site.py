@@ -3,7 +3,8 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,9 +15,9 @@ from fedcso.core.problem import Problem
 from fedcso.core.task import Task
 from fedcso.engines.work import Work
 from fedcso.estimators import ESTIMATORS
-from fedcso.federation.counting import FEWEST_ROWS
 from fedcso.federation.options import run_config
 from fedcso.federation.request import Order
+from fedcso.federation.sovereignty.policy import Policy, Refused, Request, columns_to_use, refusal
 from fedcso.runs.config import RunConfig
 
 COLUMNS = ("label", "positive", "drop", "columns")
@@ -50,8 +51,10 @@ class Site:
     own: dict[str, str]
     """Options for the site's own table; without a table, the site uses its share of built-in data."""
     device: str = "cpu"
-    fewest_rows: int = FEWEST_ROWS
-    """Of fewer validation or test rows the site does not send how many have which score."""
+    policy: Policy = Policy()  # noqa: RUF009 - frozen
+    """What the site allows; by default nothing."""
+    notes: dict[str, Any] = field(default_factory=dict)
+    """What the site's record says of an answer, and the answer does not."""
 
     @classmethod
     def of(cls, node_config: Mapping[str, Any]) -> "Site":
@@ -62,6 +65,14 @@ class Site:
         own = {key: str(node_config[key]) for key in OWN if key in node_config}
         folder = Path(str(node_config["folder"]))
         return cls(str(node_config["site"]), folder, own, str(node_config.get("device", "cpu")))
+
+    def under(self, policy: Policy, kind: str, order: Order) -> "Site":
+        """Return the site as it answers a request; raise `Refused` if its policy does not allow the request."""
+        request = Request(kind, order.config, self.own, order.algorithm, order.round)
+        if reason := refusal(policy, request, date.today()):
+            raise Refused(reason)
+        columns = columns_to_use(policy, request) if "data" in self.own else ""
+        return replace(self, policy=policy, own=self.own | ({"columns": columns} if columns else {}))
 
     def number(self, order: Order) -> int:
         """Return the site's client number."""

@@ -4,6 +4,7 @@ Flower stores, sends and fetches every record and every array of a message by it
 tensors are one array beside it, which Flower divides.
 """
 
+import hashlib
 import json
 import math
 from typing import Any
@@ -18,6 +19,9 @@ from fedcso.core.tree import Tree
 
 SMALL = 1_000_000
 """Up to so many bytes, tensors are in the same record as the JSON."""
+
+LONGEST_WORDS = 200
+"""More characters of what a sender says are not shown."""
 
 
 class Unreadable(FedcsoError):
@@ -67,11 +71,24 @@ def _bytes_of(content: RecordDict) -> bytes:
     return array.tobytes()
 
 
+def in_a_line(said: Any) -> str:
+    """Return a sender's words as they may be shown: a short text on one line, whatever was sent."""
+    text = said if isinstance(said, str) else "(not a text)"
+    return " ".join("".join(c if c.isprintable() else " " for c in text[: 2 * LONGEST_WORDS]).split())[:LONGEST_WORDS]
+
+
 def _length(dtype: torch.dtype, shape: list[int]) -> int:
     """Return the number of bytes of a tensor."""
     if not all(isinstance(size, int) and size >= 0 for size in shape):
         raise ValueError
     return math.prod(shape) * dtype.itemsize
+
+
+def outline(content: RecordDict) -> dict[str, Any]:
+    """Return what identifies the content of a packed message without showing it: shapes, bytes, and a digest."""
+    text, sent = str(content.config_records["words"]["json"]).encode(), _bytes_of(content)
+    shapes = [shape for _, shape in json.loads(text)["tensors"]]
+    return {"shapes": shapes, "bytes": size(content), "digest": hashlib.sha256(text + b"\n" + sent).hexdigest()}
 
 
 def size(content: RecordDict) -> int:

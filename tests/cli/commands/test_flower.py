@@ -5,6 +5,7 @@ import json
 import stat
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,8 @@ from fedcso.cli.commands.flower import run as run_command
 from fedcso.federation.deploy.commands import supernode_command
 from fedcso.federation.deploy.deployment import Deployment
 from fedcso.federation.deploy.processes import Processes
+from fedcso.federation.options import COORDINATOR_ONLY
+from fedcso.federation.sovereignty.policy import MESSAGES, Request, read_policy, refusal
 from fedcso.fitting.objectives import OBJECTIVES
 from fedcso.runs.config import RunConfig
 from fedcso.runs.folder import RunFolder
@@ -299,6 +302,45 @@ def test_a_sites_mistakes_are_told(options, told):
     assert told in outcome.err
 
 
+# --------------------------------------------------------------------------------------- the sites' policies
+
+
+def test_init_writes_policies_that_allow_what_is_configured_and_nothing_else(folder):
+    settings = Deployment.open(folder).config()
+    for name in ("0", "1", "2"):
+        policy = read_policy(folder / "sites" / name)
+        sent = {key: value for key, value in settings.items() if key not in COORDINATOR_ONLY}
+        for kind in MESSAGES:
+            assert refusal(policy, Request(kind, sent, {}, "FCSG-M", 1), date.today()) == ""
+        assert refusal(policy, Request("train", sent | {"problem": "auprc"}, {}), date.today())
+
+
+def test_a_site_writes_its_policy_for_the_coordinators_app_once(folder, tmp_path):
+    (tmp_path / "my.csv").write_text("a,y\n1,0\n")
+    options = ["--init", "--app", folder / "app", "--folder", tmp_path / "state", "--data", tmp_path / "my.csv"]
+    assert call("flower", "site", *options, "--columns", "a").code == FINE
+    policy = read_policy(tmp_path / "state")
+    assert (policy.problems, policy.max_rounds, policy.columns) == (("nested_quadratic",), 2, ("a",))
+    assert policy.tables == (str(tmp_path / "my.csv"),)
+    again = call("flower", "site", *options)
+    assert again.code == BAD_INPUT
+    assert "already exists; edit it" in again.err
+    closed = call("flower", "site", "--init", "--folder", tmp_path / "other")
+    assert "it allows nothing yet" in closed.out
+    assert read_policy(tmp_path / "other").messages == ()
+    nowhere = call("flower", "site", "--init", "--app", tmp_path, "--folder", tmp_path / "third")
+    assert nowhere.code == BAD_INPUT
+    assert not (tmp_path / "third").exists()
+
+
+def test_a_site_without_a_policy_does_not_connect(tmp_path):
+    options = ["--superlink", "127.0.0.1:1", "--name", "a", "--insecure", "--folder", tmp_path / "none"]
+    outcome = call("flower", "site", *options)
+    assert outcome.code == BAD_INPUT
+    assert "there is no policy" in outcome.err
+    assert "fedcso flower site --init" in outcome.err
+
+
 def test_a_sites_command_is_encrypted_and_known_by_key_unless_said_otherwise(tmp_path):
     safe = supernode_command(9094, "host:8000", {"site": 'a "b"'}, tmp_path / "ca.crt", tmp_path / "key")
     assert "--insecure" not in safe
@@ -309,11 +351,14 @@ def test_a_sites_command_is_encrypted_and_known_by_key_unless_said_otherwise(tmp
 def test_check_site_shows_counts_and_never_rows(tmp_path):
     path = tmp_path / "my.csv"
     path.write_text("age,name,y\n" + "".join(f"{30.5 + n},patient {n},{n % 4 == 0:d}\n" for n in range(40)))
-    shown = call("check-site", path, "--label", "y")
+    few = call("check-site", path, "--label", "y")
+    assert few.code == BAD_INPUT
+    assert "the table has 6 training positives, fewer than smallest_count = 10" in few.err
+    shown = call("check-site", path, "--label", "y", "--smallest-count", 5)
     assert shown.code == FINE
     assert "40 rows: 24 for training, 8 for validation, 8 for testing." in shown.out
     assert "patient" not in shown.out
-    sent = json.loads(call("check-site", path, "--label", "y", "--json").out)
+    sent = json.loads(call("check-site", path, "--label", "y", "--json", "--smallest-count", 5).out)
     assert sent["rows"] == 24
     assert "patient" not in json.dumps(sent)
     assert call("check-site", path).code == BAD_INPUT
@@ -336,7 +381,7 @@ def test_check_site_says_what_is_told_of_dates_and_warns_of_what_gives_the_label
     assert "died" not in call("check-site", path, "--label", "y", "--drop", "died,patient_id").out
     assert "admitted" not in call("check-site", path, "--label", "y", "--columns", "smokes").out
     np.savez(tmp_path / "my.npz", X=np.zeros((20, 1, 8, 8), dtype=np.uint8), y=np.arange(20) % 2)
-    assert "pictures of 1×8×8" in call("check-site", tmp_path / "my.npz", "--label", "y").out
+    assert "pictures of 1×8×8" in call("check-site", tmp_path / "my.npz", "--label", "y", "--smallest-count", 5).out
 
 
 def test_only_processes_that_are_still_the_same_are_stopped(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -49,7 +50,15 @@ def is_slow(*arguments):
     return honest(*arguments)
 
 
+def expires(order, tree, site, app):
+    """The last answer before the site's policy ends."""
+    path = site.folder / "site.toml"
+    path.write_text(re.sub("(?m)^expires = .*", "expires = 2020-01-31", path.read_text()))
+    return honest(order, tree, site, app)
+
+
 DEEDS = {
+    "expire": expires,
     "raise": raises,
     "die": dies,
     "sleep": sleeps,

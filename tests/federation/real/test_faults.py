@@ -31,16 +31,19 @@ def assert_left_out(folder, round, reasons):
     assert set(found.values()) == {"answered"}
 
 
-def test_sites_that_raise_send_nan_other_shapes_or_huge_numbers_are_left_out(start):
+def test_sites_that_raise_send_nan_or_huge_numbers_or_refuse_are_left_out(start):
     local = start(*QUADRATIC, "--rounds", 2, "--min-sites", 1, up=False)
     local.misbehave("0", (0, "raise"), (1, "huge"))
     local.misbehave("1", (0, "nan"))
-    local.misbehave("2", (1, "shape"))
+    local.misbehave("2", (0, "expire"))
     local.up()
     folder = local.run()
     assert_left_out(folder, 1, {"0": "it raised RuntimeError; its own log says why", "1": "not finite"})
-    assert_left_out(folder, 2, {"0": "times as long as the median site's", "2": "other shapes"})
+    assert_left_out(folder, 2, {"0": "times as long as the median site's", "2": "refused by policy"})
     assert_same(final(folder, METHOD), without(folder, METHOD, {(0, 0), (1, 0), (0, 1), (2, 1)}))
+    why = "the policy expired on 2020-01-31"
+    assert f"refused by policy: {why}" in (local.deployment.processes.folder / "site-2.log").read_text()
+    assert why not in (folder.path / "log.txt").read_text()
     dropped = {row["client"]: int(row["dropped"]) for row in read_csv(folder.path / "clients.csv")}
     assert dropped == {"0": 2, "1": 1, "2": 1}
     told = "".join(path.read_text() for path in folder.path.glob("*.*") if path.suffix in (".txt", ".csv", ".json"))

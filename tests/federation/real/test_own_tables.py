@@ -23,6 +23,9 @@ def test_sites_with_tables_train_together(start, tmp_path):
         frame["name"] = [f"patient {n}" for n in range(200)]
         frame["y"] = (values[:, 0] + 0.2 * rng.normal(size=200) > 1.0 + 0.3 * number).astype(int)  # fewest in Rome
         frame.to_csv(tmp_path / f"{site}.csv", index=False)
+        local.deployment.allow(site, [str(tmp_path / f"{site}.csv")])
+        policy = local.deployment.site_folder(site) / "site.toml"
+        policy.write_text(policy.read_text().replace("smallest_count = 10", "smallest_count = 5"))
         local.deployment.start_site(site, {"data": str(tmp_path / f"{site}.csv")})
     folder = local.run()
     assert set(outcomes(folder, 1)) == set(SITES)

@@ -9,6 +9,8 @@ import pytest
 from fedcso.federation.deploy.commands import environment, site_command, supernode_command
 from fedcso.federation.deploy.keys import make_authority, make_site_key
 from fedcso.federation.deploy.processes import free_port
+from fedcso.federation.sovereignty.writing import write_policy
+from tests.command_line import BROKE_OFF, FINE, call
 from tests.federation.real.local import outcomes, wait_until
 
 QUADRATIC = ["--problem", "nested_quadratic", "--algorithm", "FCSG-M", "--rounds", 1, "--local-steps", 2, "--sites", 3]
@@ -67,6 +69,7 @@ def test_a_node_with_a_name_that_another_has_or_no_one_has_is_turned_away(start,
     for key, name in (("1", "0"), ("2", "nowhere")):
         place = tmp_path / key
         node = {"site": name, "folder": str(place)}
+        write_policy(place, local.deployment.policy())
         port = local.deployment.address()["port"]
         keys = local.deployment.keys / "ca.crt", local.deployment.site_key(key)
         command = site_command(place, f"127.0.0.1:{port}", node, *keys)
@@ -78,6 +81,28 @@ def test_a_node_with_a_name_that_another_has_or_no_one_has_is_turned_away(start,
     assert "another node has the same name" in said
     assert "site nowhere" in said
     assert [site for site, outcome in outcomes(folder, 1).items() if outcome == "answered"] == ["0"]
+
+
+@pytest.mark.federation
+def test_a_changed_app_is_not_run_until_it_is_approved(start, tmp_path):
+    local = start(*QUADRATIC, "--min-sites", 3, "--wait-seconds", 20)
+    app = local.deployment.package / "client_app.py"
+    app.write_text(f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n{app.read_text()}")
+    folder = local.run(BROKE_OFF)
+    assert "can't take part: refused by policy" in (folder.path / "log.txt").read_text()
+    assert not (tmp_path / "ran").exists()
+    log = (local.deployment.processes.folder / "site-0.log").read_text()
+    refused = re.search(r"is not approved; .*fedcso flower approve (\S+) --folder (\S+)", log)
+    for site in ("0", "1", "2"):
+        assert (
+            call("flower", "approve", refused[1], "--folder", local.deployment.site_folder(site), "--yes").code == FINE
+        )
+    local.resume(folder)
+    assert set(outcomes(folder, 1).values()) == {"answered"}
+    assert (tmp_path / "ran").exists()
+    audited = call("flower", "audit", local.deployment.site_folder("0"))
+    assert audited.code == FINE
+    assert "refused by policy" in audited.out
 
 
 @pytest.mark.federation

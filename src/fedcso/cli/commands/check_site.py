@@ -7,6 +7,7 @@ examples:
 """
 
 from fedcso.cli.parser import simple_parser
+from fedcso.federation.sovereignty.policy import Policy
 
 
 def main(arguments: list[str]) -> int:
@@ -18,8 +19,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--drop", default="", help="columns to leave out, separated by commas")
     parser.add_argument("--columns", default="", help="the only columns to use, separated by commas")
     parser.add_argument("--json", action="store_true", help="print the exact message that is sent when the site joins")
+    parser.add_argument(
+        "--smallest_count", type=int, default=Policy.smallest_count, help="as in the site's policy, site.toml"
+    )
     options = parser.parse_args(arguments)
     from fedcso.cli.work.check_site import check_site
 
-    check_site(options.data, options.label, options.positive, options.drop, options.columns, options.json)
+    own = (options.data, options.label, options.positive, options.drop, options.columns)
+    check_site(*own, as_json=options.json, smallest_count=options.smallest_count)
     return 0

@@ -3,7 +3,6 @@
 Categories that occur fewer than five times, and means of fewer than five values, are left out.
 """
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from fedcso.core.errors import FedcsoError
+from fedcso.core.errors import FedcsoError, is_number
 from fedcso.datasets.tables.columns import CATEGORIES, DATES, NUMBERS, kind, numbers, texts, truth
 from fedcso.datasets.tables.dates import PARTS, dates, day_first, part_of
 from fedcso.datasets.tables.identifiers import MANY, identifies
@@ -51,9 +50,15 @@ class Column:
         """Parse a column received from a site; raise if it is malformed."""
         parts = {str(part): cls.read(column) for part, column in written.get("parts", {}).items()}
         column = cls(**{**written, "parts": parts})
-        numbers = [column.given, column.missing, column.mean, column.deviation, *column.categories.values()]
-        if not all(math.isfinite(number) for number in numbers):
+        counts = [column.given, column.missing, *column.categories.values()]
+        if not all(map(_is_count, counts)) or not all(map(_is_moment, (column.mean, column.deviation))):
             raise ValueError("not a number")
+        if not all(map(_is_name, (column.kind, *column.categories, *parts))) or column.day_first not in (
+            None,
+            True,
+            False,
+        ):
+            raise ValueError("not a name")
         return column
 
 
@@ -73,15 +78,35 @@ class Description:
         try:
             columns = {str(name): Column.read(column) for name, column in written["columns"].items()}
             pictures = tuple(map(int, written["pictures"])) if written.get("pictures") else None
-            if not all(math.isfinite(written[name]) for name in ("rows", "positives")):
+            if not all(_is_count(written[name]) for name in ("rows", "positives")):
                 raise ValueError("not a number")
-            return cls(int(written["rows"]), int(written["positives"]), columns, pictures)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            if not all(map(_is_name, columns)) or not all(map(_is_count, pictures or ())):
+                raise ValueError("not a name")
+            return cls(written["rows"], written["positives"], columns, pictures)
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             raise FedcsoError(f"site {site} describes its table in a way that can't be read ({error})") from error
 
     def as_json(self) -> dict[str, Any]:
         """Return the description in the form in which it is sent."""
         return asdict(self)
+
+
+MOST_ROWS = 10**9
+LONGEST_NAME = 1000
+LARGEST = 1e100
+"""Larger means are a mistake or a lie: their squares are added up."""
+
+
+def _is_count(number: Any) -> bool:
+    return type(number) is int and 0 <= number <= MOST_ROWS
+
+
+def _is_moment(number: Any) -> bool:
+    return is_number(number) and abs(number) <= LARGEST
+
+
+def _is_name(name: Any) -> bool:
+    return isinstance(name, str) and len(name) <= LONGEST_NAME
 
 
 class OwnRows(NamedTuple):

@@ -37,7 +37,7 @@ def site_command(
     """
     port = free_port()
     supernode = supernode_command(port, superlink, node_config, authority, key)
-    return supervisor_command(place, supernode, [*EXECUTOR_PROGRAM, f"127.0.0.1:{port}"])
+    return supervisor_command(place, supernode, [*EXECUTOR_PROGRAM, f"127.0.0.1:{port}", str(place)])
 
 
 def supernode_command(

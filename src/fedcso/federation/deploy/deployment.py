@@ -3,7 +3,7 @@
 FOLDER/app/          the Flower app, which the sites run
 FOLDER/keys/         certificates and keys (never part of the app)
 FOLDER/federation/   the SuperLink's database, logs, process ids and connection settings
-FOLDER/sites/NAME/   the state of each site, in a trial on one machine
+FOLDER/sites/NAME/   the policy (site.toml) and the state of each site, in a trial on one machine
 FOLDER/runs/         run folders
 """
 
@@ -24,6 +24,10 @@ from fedcso.federation.deploy.commands import SUPERLINK_PROGRAM, environment, pr
 from fedcso.federation.deploy.keys import LOOPBACK, make_authority, make_server_certificate, make_site_key
 from fedcso.federation.deploy.processes import Processes, free_port
 from fedcso.federation.deploy.watchdog import listens
+from fedcso.federation.options import COORDINATOR_ONLY
+from fedcso.federation.sovereignty.approval import approve, files_of_app
+from fedcso.federation.sovereignty.policy import read_policy
+from fedcso.federation.sovereignty.writing import policy_text, write_policy
 from fedcso.runs.folder import read_yaml
 
 CONNECTION = "fedcso"
@@ -179,11 +183,24 @@ class Deployment:
 
     # ------------------------------------------------------------------------------------ sites
 
+    def site_folder(self, site: str) -> Path:
+        """Return the folder of a site in a trial on this machine."""
+        return self.folder / "sites" / site
+
+    def allow(self, site: str, tables: Sequence[str] = ()) -> None:
+        """Write the policy of a site in a trial."""
+        write_policy(self.site_folder(site), self.policy(tables))
+
+    def policy(self, tables: Sequence[str] = ()) -> str:
+        """Return a site's policy: closed, but sufficient for the settings of this federation."""
+        settings = {name: value for name, value in self.config().items() if name not in COORDINATOR_ONLY}
+        return policy_text(settings, tables)
+
     def start_site(self, site: str, own: dict[str, str] | None = None) -> None:
         """Start a site's SuperNode on this machine, under a supervisor that restarts it."""
         address = self.address()
-        place = self.folder / "sites" / site
-        place.mkdir(parents=True, exist_ok=True)
+        place = self.site_folder(site)
+        read_policy(place)  # raises now if the site would refuse everything
         command = site_command(
             place,
             f"127.0.0.1:{address['port']}",
@@ -191,6 +208,7 @@ class Deployment:
             self.keys / "ca.crt" if address["secure"] else None,
             self.site_key(site) if address["secure"] else None,
         )
+        approve(place, files_of_app(self.app))  # in a trial, the same person wrote the app and starts the site
         self.processes.start(site_process(site), command, environment(place / "flwr"))
 
 

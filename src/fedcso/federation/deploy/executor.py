@@ -1,8 +1,11 @@
-"""Start a process for each of a site's messages by forking: python executor.py HOST:PORT  (of the SuperNode)
+"""Start a process for each of a site's messages by forking: python executor.py HOST:PORT FOLDER
+
+HOST:PORT is the SuperNode, FOLDER the site's.
 
 Flower's own executor starts a program for every message, which imports Flower, torch and fedcso before it can answer.
 This one imports them once, and forks. The coordinator's app is loaded only in a forked process, which answers one
-message and ends: nothing of one message is left for the next, and this process never runs the app's code.
+message and ends: nothing of one message is left for the next, and this process never runs the app's code. Only apps
+that the site has approved are loaded (`fedcso.federation.sovereignty.gate`).
 """
 
 import gc
@@ -12,6 +15,7 @@ import os
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import httpx
 from flwr.proto.runtime_pb2 import AcquireTaskRequest
@@ -22,6 +26,7 @@ from flwr.supercore.utils import disable_process_dumping
 from flwr.supernode.runtime.run_clientapp import run_clientapp
 
 from fedcso.algorithms import ALGORITHMS
+from fedcso.federation.sovereignty.gate import guard
 from fedcso.problems import PROBLEMS
 
 MODULES = ("fedcso.federation.client", "fedcso.datasets.tables.describe", "sklearn.datasets", "sklearn.metrics")
@@ -34,10 +39,11 @@ SLOWER = 1.1
 """Every look is later than the one before by this factor, so looking adds at most a tenth to what is waited for."""
 
 
-def main(supernode: str) -> None:
+def main(supernode: str, folder: Path) -> None:
     """Answer the SuperNode's messages for as long as the supervisor of both runs."""
     disable_process_dumping(strict=False)  # as in Flower's executor: other processes must not read tokens here
     load_what_messages_need()
+    guard(folder)
     gc.freeze()  # so that forked processes share this memory
     version = RuntimeVersionHttpInterceptor(component_name="SuperExec")
     runtime = RuntimeHttpClient.from_server_address(supernode, True, None, interceptors=[version])
@@ -67,4 +73,4 @@ def load_what_messages_need() -> None:
 
 if __name__ == "__main__":
     with suppress(KeyboardInterrupt):  # Ctrl-C reaches the supervisor, too
-        main(sys.argv[1])
+        main(sys.argv[1], Path(sys.argv[2]))

@@ -1,4 +1,4 @@
-"""usage: fedcso flower init|keys|up|run|down|site …   (each has --help)
+"""usage: fedcso flower init|keys|up|run|down|site|approve|audit …   (each has --help)
 
 Run over real sites, whose data can't be brought to one machine, with Flower (pip install 'fedcso[flower]').
 
@@ -8,7 +8,9 @@ actions:
   up         start a SuperLink, and sites for a trial, on this machine
   run        start a run on the SuperLink and follow it
   down       stop the processes that `up` started
-  site       connect a site to a federation
+  site       write a site's policy, and connect the site to a federation
+  approve    approve the code that a site runs
+  audit      show and verify the record of everything that a site has sent
 
 examples:
   fedcso flower init trial --problem auprc --algorithm FCSG-M --sites 3
@@ -17,6 +19,8 @@ examples:
   fedcso flower down trial                 stop these processes
 This is a trial on one machine. For real sites follow trial/README.md as the coordinator and trial/SITE.md as a site:
   fedcso check-site my.csv --label y       show what would leave the site
+  fedcso flower site --init --app app --data my.csv     write the site's policy
+  fedcso flower approve app                approve the code that the site will run
   fedcso flower site --superlink HOST:PORT --ca ca.crt --key KEY --name NAME --data my.csv --label y
 """
 
@@ -26,7 +30,7 @@ from fedcso.core.errors import UnknownName
 from fedcso.federation import require_flower
 from fedcso.runs.folder import RunFolder
 
-ACTIONS = ("init", "keys", "up", "run", "down", "site")
+ACTIONS = ("init", "keys", "up", "run", "down", "site", "approve", "audit")
 
 
 def main(arguments: list[str]) -> int:

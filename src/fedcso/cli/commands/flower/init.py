@@ -23,6 +23,7 @@ from fedcso.datasets.tables.agree import ELSEWHERE
 from fedcso.engines.work import require_compatible
 from fedcso.estimators import ESTIMATORS
 from fedcso.federation.deploy.app import write_app
+from fedcso.federation.deploy.deployment import Deployment
 from fedcso.federation.options import Federation, run_config
 from fedcso.fitting.chosen import Chosen, read_chosen
 from fedcso.reports.wishes import Wishes
@@ -51,6 +52,9 @@ def main(arguments: list[str]) -> int:
     for algorithm, _ in config.built().values():
         require_compatible(algorithm, ESTIMATORS[config.estimator], config.plan)
     write_app(folder, config, federation, Wishes() if chosen is None else chosen.wishes)
+    if config.problem_options.get("data") != ELSEWHERE:
+        for name in federation.names:
+            Deployment.open(folder).allow(name)
     print(f"written  {folder}, with README.md for the coordinator and SITE.md for a site")
     if config.problem_options.get("data") == ELSEWHERE:
         print(f"next     fedcso flower up {folder} --sites 0, and let the sites join with their tables (see SITE.md)")

@@ -3,24 +3,34 @@
 The state of the site is kept in --folder and survives restarts. To see beforehand what would leave the site, use
 `fedcso check-site my.csv`.
 
+A site answers only what its policy allows, the file site.toml in --folder. `--init` writes one for the app of the
+coordinator, for you to read and edit; without --app it allows nothing until you do.
+
 examples:
+  fedcso flower site --init --app app --data my.csv --folder site-state
   fedcso flower site --superlink federation.example.org:8000 --ca ca.crt --key KEY --name oslo --data my.csv --label y
 """
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError, InvalidValue, require
 from fedcso.datasets.tables.describe import describe_table
+from fedcso.datasets.tables.roles import names_of
+from fedcso.federation.deploy.app import PACKAGE
 from fedcso.federation.deploy.commands import environment, site_command
 from fedcso.federation.deploy.keys import LOOPBACK
+from fedcso.federation.options import COORDINATOR_ONLY
 from fedcso.federation.site import COLUMNS
+from fedcso.federation.sovereignty.policy import read_policy
+from fedcso.federation.sovereignty.writing import policy_text, write_policy
+from fedcso.runs.folder import read_yaml
 
 
 def main(arguments: list[str]) -> int:
-    """Check all options, then replace this process by the supervisor of a SuperNode."""
+    """Check all options, then replace this process by the supervisor of a SuperNode; or write a policy."""
     parser = simple_parser("flower site", str(__doc__))
     parser.add_argument("--superlink", default="", metavar="HOST:PORT", help="the address of the coordinator")
     parser.add_argument("--name", default="", help="the name of this site in the federation")
@@ -38,8 +48,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--insecure", action="store_true", help="connect without TLS and key, on the loopback interface only"
     )
-    command, folder = prepare(parser.parse_args(arguments))
-    folder.mkdir(parents=True, exist_ok=True)
+    parser.add_argument("--init", action="store_true", help="write a policy for this site into --folder, and end")
+    parser.add_argument("--app", default="", metavar="FOLDER", help="for --init: the app of the coordinator")
+    options = parser.parse_args(arguments)
+    return _write_policy(options) if options.init else _connect(options)
+
+
+def _connect(options: Any) -> NoReturn:
+    command, folder = prepare(options)
     print(f"connecting; the state is kept in {folder}; stop with Ctrl-C", flush=True)
     os.execve(command[0], command, dict(os.environ) | environment(folder / "flwr"))
 
@@ -62,9 +78,25 @@ def prepare(options: Any) -> tuple[list[str], Path]:
         if options.label:
             describe_table(options.data, **own)  # raises now if the table can't be read
         node |= {"data": str(Path(options.data).resolve())} | own
+    read_policy(folder)  # raises now if the site would refuse everything
     safe = None if options.insecure else (Path(options.ca).resolve(), Path(options.key).resolve())
     authority, key = safe or (None, None)
     return site_command(folder, options.superlink, node, authority, key), folder
+
+
+def _write_policy(options: Any) -> int:
+    """Write a policy that allows what the coordinator's app is configured to do, with this site's table."""
+    settings: dict[str, Any] = {}
+    if options.app:
+        settings = read_yaml(Path(options.app) / PACKAGE / "config.yaml", "settings")
+        settings = {name: value for name, value in settings.items() if name not in COORDINATOR_ONLY}
+    tables = [str(Path(options.data).resolve())] if options.data else []
+    path = write_policy(Path(options.folder), policy_text(settings, tables, names_of(options.columns)))
+    print(f"written  {path}")
+    if not settings:
+        print("note     it allows nothing yet; --app FOLDER would allow what that app is configured to do")
+    print("next     read it, and change what your site should not allow; it is read before every message")
+    return 0
 
 
 def _require_given(option: str, value: str, what: str) -> None:
