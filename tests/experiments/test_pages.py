@@ -44,7 +44,7 @@ DESCRIBE: dict[str, Callable[..., FixedSections]] = {
 MEASURED = {"rare": ["flchain", "diamonds", "mnist"]}
 """The data sets that a page is about, where these are not all of the experiment."""
 
-EARLIER = {"bias", "table2", "figure2", "figure3"}
+EARLIER = {"table2", "figure2", "figure3"}
 """Pages about an earlier version of the experiment; they say so."""
 
 

@@ -121,10 +121,10 @@ def _own_table(data: str, seed: int, options: TableOptions) -> LinearData:
         inputs, labels = (torch.cat([part[place][:] for part in parts]).double() for place in (0, 1))
         return Points(torch.arange(len(labels)), inputs, 2 * labels - 1)
 
-    more = {"names": table.sites, "notes": table.notes, "weights": "size"}
-    files = {"files": {"preparation.json": table.preparation.to_json()}}
+    files = {"preparation.json": table.preparation.to_json()} if table.preparation else {}
+    more = {"names": table.sites, "notes": table.notes, "weights": "size", "files": files}
     clients = [points(part) for part in table.train]
-    return LinearData(clients, points(*table.validation), points(*table.test), False, more | files)
+    return LinearData(clients, points(*table.validation), points(*table.test), False, more)
 
 
 def attacked_judge(regression: bool, attack: float) -> Judge:
