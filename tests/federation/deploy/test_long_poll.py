@@ -136,6 +136,17 @@ def test_the_coordinator_looks_when_nodes_have_sent_all_parts():
     asyncio.run(play())
 
 
+def test_a_sender_whom_flower_refuses_delays_no_one():
+    async def play():
+        unknown = SuperLink(status=401)
+        app = LongPoll(unknown)
+        await ask(app, NODE_SENDS, b"stranger")
+        await asyncio.wait_for(ask(app, COORDINATOR_ASKS), 0.5)
+        assert not any(app.senders.values())
+
+    asyncio.run(play())
+
+
 def test_a_node_that_dies_while_it_sends_delays_the_coordinator_only_for_a_moment(quick):
     async def play():
         superlink = SuperLink()

@@ -20,7 +20,7 @@ Application = Callable[[Event, Receive, Send], Awaitable[None]]
 """An ASGI application and what it is called with."""
 
 NODES, COORDINATOR = "/v1/fleet", "/v1/runtime"
-SENDING, ASKING = "/push-messages", "/pull-messages"
+ANNOUNCING, SENDING, ASKING = "/push-messages", "/push-object", "/pull-messages"
 PUBLIC_KEY = b"flwr-public-key"
 """The header that identifies a node."""
 
@@ -31,7 +31,7 @@ LOOK_SECONDS = 3.0
 """The longest time between two looks, as without long polls."""
 
 PARTS_SECONDS = 1.0
-"""How long a look waits for the parts of messages."""
+"""How long a look waits for the next part of a message; for all parts it waits HOLD_SECONDS."""
 
 
 class LongPoll:
@@ -40,7 +40,7 @@ class LongPoll:
     def __init__(self, app: Application):
         self.app = app
         self.senders: dict[str, dict[bytes, float]] = {NODES: {}, COORDINATOR: {}}
-        """On each side, when those who have not asked since began to send."""
+        """On each side, when those who have not asked since sent the last part."""
         self.sent = asyncio.Event()
         """Set when the coordinator has sent messages, and replaced for the next ones."""
 
@@ -55,9 +55,19 @@ class LongPoll:
             self._note_sent()
             await self._parts_of(NODES)
         for side in (NODES, COORDINATOR):
-            if path == side + SENDING:
-                self.senders[side][_key(scope)] = time.monotonic()
+            if path in (side + ANNOUNCING, side + SENDING):
+                send = self._noting(side, _key(scope), send)
         await self.app(scope, receive, send)
+
+    def _noting(self, side: str, key: bytes, send: Send) -> Send:
+        """Return a `send` that notes the sender of a part once Flower has accepted it: anyone could send a request."""
+
+        async def note(event: Event) -> None:
+            if event.get("status") == 200:
+                self.senders[side][key] = time.monotonic()
+            await send(event)
+
+        return note
 
     def _note_sent(self) -> None:
         """Wake the nodes that wait if the coordinator has sent something since it last asked."""
@@ -68,7 +78,10 @@ class LongPoll:
 
     async def _parts_of(self, side: str) -> None:
         """Wait for those who are sending."""
-        while any(time.monotonic() - began < PARTS_SECONDS for began in self.senders[side].values()):
+        ends = time.monotonic() + HOLD_SECONDS
+        while (now := time.monotonic()) < ends and any(
+            now - part < PARTS_SECONDS for part in self.senders[side].values()
+        ):
             await asyncio.sleep(0.02)
 
     async def _answer(self, scope: Event, receive: Receive, send: Send) -> None:
