@@ -22,6 +22,7 @@ from fedcso.core.metric import Metric
 from fedcso.core.plan import Plan
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
+from fedcso.core.user_code import is_own
 from fedcso.engines.choice import deciding_metric
 from fedcso.engines.job import Job
 from fedcso.experiments import leaderboard_report as report
@@ -34,7 +35,6 @@ from fedcso.problems import PROBLEMS
 from fedcso.runs.callbacks import Interrupted
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.methods import MethodSpec
-from fedcso.runs.specs import is_own
 from fedcso.runs.study import Unit
 
 log = logging.getLogger("fedcso")

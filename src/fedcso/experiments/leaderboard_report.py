@@ -103,7 +103,10 @@ def write(
 
 
 def overall(ranked: Sequence[Ranked]) -> list[dict[str, Any]]:
-    """Return a row for each method, over all problems, the lowest mean relative rank first."""
+    """Return a row for each method, over all problems, the lowest mean relative rank first.
+
+    Methods with too few problems for an interval come last.
+    """
     rows = []
     for method in dict.fromkeys(one.entry.method for one in ranked):
         own = [one for one in ranked if one.entry.method == method]
@@ -127,7 +130,7 @@ def overall(ranked: Sequence[Ranked]) -> list[dict[str, Any]]:
                 "at the edge": sum(one.entry.at_edge for one in own),
             }
         )
-    return sorted(rows, key=lambda row: row["mean relative rank"])
+    return sorted(rows, key=lambda row: (row["95 % interval"] == "–", row["mean relative rank"]))
 
 
 def results(ranked: Sequence[Ranked]) -> list[dict[str, Any]]:
@@ -163,14 +166,14 @@ def check(ranked: Sequence[Ranked]) -> list[Statement]:
         common = [problem for problem in own if problem in by_method[BASELINE]]
         if method == BASELINE or not common:
             continue
-        lead = standing([by_method[BASELINE][problem] - own[problem] for problem in common])
-        interval = "" if math.isnan(lead.low) else f" (95 % interval {lead.low:+.3f} to {lead.high:+.3f})"
+        behind = standing([own[problem] - by_method[BASELINE][problem] for problem in common])
+        interval = "" if math.isnan(behind.low) else f" (95 % interval {behind.low:+.3f} to {behind.high:+.3f})"
         statements.append(
             Statement(
                 f"{method} is ahead of {BASELINE} with the same number of samples.",
-                lead.low > 0,
-                f"over {lead.problems} problems its relative rank is lower by {lead.mean:.3f} on average{interval}; "
-                "the whole interval must be above 0.",
+                behind.high < 0,
+                f"its relative rank minus that of {BASELINE} is {behind.mean:+.3f} on average over {behind.problems} "
+                f"problems{interval}; the whole interval must be below 0.",
             )
         )
     return statements

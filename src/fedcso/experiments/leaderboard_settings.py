@@ -8,9 +8,9 @@ from fedcso.algorithms import ALGORITHMS
 from fedcso.core import user_code
 from fedcso.core.errors import InvalidValue
 from fedcso.core.plan import Plan
+from fedcso.core.user_code import is_own
 from fedcso.experiments.experiment import Settings, require_known
 from fedcso.runs.methods import MethodSpec, parse_methods
-from fedcso.runs.specs import is_own
 
 BASELINE = "FCSG"
 """The method that every contest has, whose progress states the accuracy to which samples and bytes are counted."""
