@@ -18,11 +18,10 @@ from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.plan import Plan
 from fedcso.core.recommended import Recommended, recommended
 from fedcso.engines import ENGINES
-from fedcso.estimators import ESTIMATORS
+from fedcso.estimators import AUTO, ESTIMATORS
 from fedcso.problems import PROBLEMS
 from fedcso.runs.folder import read_yaml
 from fedcso.runs.tracking import TRACKERS
-from fedcso.theory.choice import AUTO
 
 if TYPE_CHECKING:  # importing these imports torch, which help without a problem does not need
     from fedcso.runs.config import Flat

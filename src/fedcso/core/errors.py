@@ -78,7 +78,7 @@ def require(field: str, value: Any, holds: Check, allowed: str) -> None:
     """
     probe = value(0) if callable(value) else value
     try:
-        entries = probe.tolist() if hasattr(probe, "tolist") else [probe]
+        entries = probe.reshape(-1).tolist() if hasattr(probe, "reshape") else [probe]
         fine = all(holds(entry) for entry in entries)
     except TypeError:
         fine = False

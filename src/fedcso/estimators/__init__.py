@@ -21,3 +21,6 @@ ESTIMATORS: "Registry[Estimator]" = Registry(
     },
 )
 """All estimators by name. To add one, write a file and add a row here."""
+
+AUTO = "auto"
+"""The name that stands for a choice at the start of a run (`fedcso.theory.choice`)."""

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from fedcso.core.streams import START, stream
 from fedcso.core.task import Task
+from fedcso.estimators import AUTO
 from fedcso.runs.config import RunConfig
-from fedcso.theory.choice import AUTO, Choice, choose_estimator
+from fedcso.theory.choice import Choice, choose_estimator
 
 FILE = "estimator.txt"
 

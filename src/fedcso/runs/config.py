@@ -20,7 +20,7 @@ from fedcso.core.recommended import recommended
 from fedcso.core.task import Task
 from fedcso.engines import ENGINES
 from fedcso.engines.job import Job
-from fedcso.estimators import ESTIMATORS
+from fedcso.estimators import AUTO, ESTIMATORS
 from fedcso.runs import initial_model, launch
 from fedcso.runs.callbacks import Rhythm
 from fedcso.runs.folder import RunFolder
@@ -28,7 +28,6 @@ from fedcso.runs.methods import Method, MethodSpec, build_all, owners, parse_met
 from fedcso.runs.specs import make_task, task_maker
 from fedcso.runs.study import Study, Unit
 from fedcso.runs.tracking import require_tracker
-from fedcso.theory.choice import AUTO
 
 Flat = dict[str, Any]
 """Settings as in options and config.yaml, where all names are on one level."""

@@ -29,8 +29,6 @@ from fedcso.core.tree import Tree
 from fedcso.estimators import ESTIMATORS
 from fedcso.theory.diagnosis import diagnose
 
-AUTO = "auto"
-"""The name that stands for a choice."""
 PREFERRED = "extrapolated"
 CANDIDATES = ("plain", PREFERRED, "three_level")
 CLEARLY_SMALLER = 0.9

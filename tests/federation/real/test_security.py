@@ -9,6 +9,7 @@ import pytest
 from fedcso.federation.deploy.commands import environment, site_command, supernode_command
 from fedcso.federation.deploy.keys import make_authority, make_site_key
 from fedcso.federation.deploy.processes import free_port
+from fedcso.federation.sovereignty.approval import approve, files_of_app
 from fedcso.federation.sovereignty.writing import write_policy
 from tests.command_line import BROKE_OFF, FINE, call
 from tests.federation.real.local import outcomes, wait_until
@@ -70,6 +71,7 @@ def test_a_node_with_a_name_that_another_has_or_no_one_has_is_turned_away(start,
         place = tmp_path / key
         node = {"site": name, "folder": str(place)}
         write_policy(place, local.deployment.policy())
+        approve(place, files_of_app(local.deployment.app))
         port = local.deployment.address()["port"]
         keys = local.deployment.keys / "ca.crt", local.deployment.site_key(key)
         command = site_command(place, f"127.0.0.1:{port}", node, *keys)

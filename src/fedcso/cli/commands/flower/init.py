@@ -21,7 +21,7 @@ from fedcso.cli.parser import Parser, UsageError
 from fedcso.core.errors import FedcsoError, InvalidValue, require
 from fedcso.datasets.tables.agree import ELSEWHERE
 from fedcso.engines.work import require_compatible
-from fedcso.estimators import ESTIMATORS
+from fedcso.estimators import AUTO, ESTIMATORS
 from fedcso.federation.deploy.app import write_app
 from fedcso.federation.deploy.deployment import Deployment
 from fedcso.federation.options import Federation, run_config
@@ -29,7 +29,6 @@ from fedcso.fitting.chosen import Chosen, read_chosen
 from fedcso.reports.wishes import Wishes
 from fedcso.runs.auto_estimator import settle_estimator
 from fedcso.runs.config import Flat, RunConfig, option_names
-from fedcso.theory.choice import AUTO
 
 USAGE = "fedcso flower init FOLDER --problem {problem}"
 
