@@ -106,7 +106,7 @@ _VALUES = "a number, or a schedule: " + ", ".join(f"{name}(…)" for name in SCH
 def _parsed(name: str, text: str, allowed: str) -> ast.expr:
     try:
         return ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
+    except (SyntaxError, ValueError):  # ValueError: a null character, before Python 3.11.4
         raise InvalidValue(name, text, allowed) from None
 
 
