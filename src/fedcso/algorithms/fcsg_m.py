@@ -29,7 +29,7 @@ class FCSGM(Algorithm):
     momentum: Schedule = 0.1
 
     steady: ClassVar[bool] = True
-    use_when: ClassVar[str] = "usually the best for its cost: momentum reduces the noise of small batches"
+    use_when: ClassVar[str] = "for small batches: momentum reduces their noise, and sends twice as much"
 
     def __post_init__(self) -> None:
         require_positive("learning_rate", self.learning_rate)
