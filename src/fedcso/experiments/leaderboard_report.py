@@ -220,8 +220,8 @@ def describe(config: LeaderboardSettings) -> FixedSections:
         "which is known exactly. Two methods are tied unless the 95 % interval of their differences, seed by seed, is "
         "on one side of 0. A method's rank is the middle of the places that ties leave open; the relative rank is 0 "
         "ahead of all others and 1 behind all. Means of relative ranks have 95 % bootstrap intervals over problems "
-        f"({RESAMPLES:,} resamples). The stated accuracy is {SHARE:.0%} of the way of {BASELINE} from the start to its "
-        "end; samples (ξ and η) and bytes (up and down) are counted until the mean over seeds reaches it, and compared "
+        f"({RESAMPLES:,} resamples). The stated accuracy is {SHARE:.0%} of the improvement of {BASELINE} over its run; "
+        "samples (ξ and η) and bytes (up and down) are counted until the mean over seeds reaches it, and compared "
         f"with those of {BASELINE} by the median over problems where a method reaches it.",
         data="Simulated where the problem is; digits, diabetes (scikit-learn) and glyphs for the others: "
         f"{', '.join(config.contests)}.",
