@@ -105,7 +105,7 @@ def test_cross_entropy_is_a_third_entry_of_g():
 
 
 def test_cross_entropy_needs_raw_scores():
-    with pytest.raises(InvalidValue, match="cross_entropy = 1.0 must be 0 with sigmoid"):
+    with pytest.raises(InvalidValue, match=r"cross_entropy = 1\.0 must be 0 with sigmoid"):
         a_problem(cross_entropy=1.0, sigmoid=True)
 
 

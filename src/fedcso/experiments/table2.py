@@ -45,7 +45,7 @@ def settings(quick: bool) -> Table2Settings:
         rounds={"digits": 40, "mnist": 50, "cifar10": 200},
         trial_rounds={"digits": 0, "mnist": 13, "cifar10": 50},
         trial_turns=0,
-        rates=[0.3] if quick else [0.25, 0.5, 1.0],
+        rates=[0.3] if quick else [0.3, 1.0, 3.0],
         clip=[1.0],
         momentum=[0.5],
         proximity=[0.01],
