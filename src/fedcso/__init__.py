@@ -34,6 +34,12 @@ if TYPE_CHECKING:
     from fedcso.models import Functional
     from fedcso.problems import PROBLEMS
     from fedcso.runs.adaptation import adapt
+    from fedcso.studies.compare import Comparison, compare
+    from fedcso.studies.kept import load, resume
+    from fedcso.studies.report import report
+    from fedcso.studies.results import RunResult, TuningResult
+    from fedcso.studies.run import run
+    from fedcso.studies.tune import tune
     from fedcso.theory.diagnosis import diagnose
     from fedcso.theory.verdict import Diagnosis
 
@@ -43,6 +49,7 @@ _PLACES = {
     "Batch": "fedcso.core.problem",
     "Codec": "fedcso.core.codec",
     "Cohort": "fedcso.core.oracle",
+    "Comparison": "fedcso.studies.compare",
     "Costs": "fedcso.core.costs",
     "Crowd": "fedcso.core.crowd",
     "Diagnosis": "fedcso.theory.verdict",
@@ -60,20 +67,28 @@ _PLACES = {
     "Plan": "fedcso.core.plan",
     "Problem": "fedcso.core.problem",
     "Progress": "fedcso.engines.loop",
+    "RunResult": "fedcso.studies.results",
     "Server": "fedcso.core.algorithm",
     "Snapshot": "fedcso.engines.snapshot",
     "State": "fedcso.core.algorithm",
     "Task": "fedcso.core.task",
     "Trace": "fedcso.core.trace",
+    "TuningResult": "fedcso.studies.results",
     "UnknownName": "fedcso.core.errors",
     "adapt": "fedcso.runs.adaptation",
     "ascend": "fedcso.core.problem",
+    "compare": "fedcso.studies.compare",
     "diagnose": "fedcso.theory.diagnosis",
     "fit": "fedcso.fitting.python",
+    "load": "fedcso.studies.kept",
     "mean_outside": "fedcso.estimators.mean_outside",
     "per_sample": "fedcso.core.problem",
     "plain": "fedcso.estimators.plain",
+    "report": "fedcso.studies.report",
+    "resume": "fedcso.studies.kept",
+    "run": "fedcso.studies.run",
     "stream": "fedcso.core.streams",
+    "tune": "fedcso.studies.tune",
 }
 """The module of each public name. The imports above say the same to type checkers and editors."""
 
@@ -85,6 +100,7 @@ __all__ = [
     "Batch",
     "Codec",
     "Cohort",
+    "Comparison",
     "Costs",
     "Crowd",
     "Diagnosis",
@@ -100,21 +116,29 @@ __all__ = [
     "Plan",
     "Problem",
     "Progress",
+    "RunResult",
     "Server",
     "Snapshot",
     "State",
     "Task",
     "Trace",
+    "TuningResult",
     "UnknownName",
     "__version__",
     "adapt",
     "ascend",
+    "compare",
     "diagnose",
     "fit",
+    "load",
     "mean_outside",
     "per_sample",
     "plain",
+    "report",
+    "resume",
+    "run",
     "stream",
+    "tune",
 ]
 
 __getattr__ = importer(__name__, _PLACES)

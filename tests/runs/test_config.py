@@ -7,7 +7,7 @@ import yaml
 
 from fedcso.algorithms.fcsg import FCSG
 from fedcso.algorithms.fcsg_m import FCSGM
-from fedcso.cli.options import read_options
+from fedcso.runs.options import read_options
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
 from fedcso.core.plan import Plan
 from fedcso.core.recommended import recommended

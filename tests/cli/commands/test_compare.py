@@ -7,7 +7,7 @@ import statistics
 import pytest
 from scipy import stats
 
-from fedcso.cli.work import compare
+from fedcso.studies import compare
 from fedcso.core.errors import UnknownName
 from fedcso.reports.recorded import Record
 from fedcso.reports.tables import Estimate

@@ -16,7 +16,7 @@ examples:
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedcso.cli.parser import simple_parser
+from fedcso.runs.parser import simple_parser
 from fedcso.core import atomic
 from fedcso.core.errors import InvalidValue
 

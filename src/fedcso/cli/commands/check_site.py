@@ -6,7 +6,7 @@ examples:
   fedcso check-site my.csv --label y --json        the exact message
 """
 
-from fedcso.cli.parser import simple_parser
+from fedcso.runs.parser import simple_parser
 from fedcso.federation.sovereignty.policy import Policy
 
 

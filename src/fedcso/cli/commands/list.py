@@ -8,7 +8,7 @@ examples:
 from collections.abc import Callable
 
 from fedcso.algorithms import ALGORITHMS
-from fedcso.cli.parser import simple_parser
+from fedcso.runs.parser import simple_parser
 from fedcso.core.definition import Imported, Written
 from fedcso.core.errors import UnknownName
 from fedcso.core.schedules import SCHEDULES

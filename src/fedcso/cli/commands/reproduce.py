@@ -17,7 +17,7 @@ examples:
 
 from pathlib import Path
 
-from fedcso.cli.parser import simple_parser
+from fedcso.runs.parser import simple_parser
 from fedcso.experiments import EXPERIMENTS
 from fedcso.runs.folder import RunFolder
 

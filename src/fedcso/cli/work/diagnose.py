@@ -6,9 +6,9 @@ from typing import Any
 
 from safetensors.torch import load_file
 
-from fedcso.cli.folders import open_run
-from fedcso.cli.options import add_problem_options
-from fedcso.cli.parser import Parser
+from fedcso.studies.folders import open_run
+from fedcso.runs.options import add_problem_options
+from fedcso.runs.parser import Parser
 from fedcso.core.errors import FedcsoError, InvalidValue, require_positive
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Problem

@@ -13,7 +13,7 @@ examples:
 import sys
 from pathlib import Path
 
-from fedcso.cli.parser import simple_parser
+from fedcso.runs.parser import simple_parser
 from fedcso.core.errors import FedcsoError
 from fedcso.federation.sovereignty.approval import (
     SETTINGS,

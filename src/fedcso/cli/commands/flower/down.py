@@ -6,7 +6,7 @@ examples:
 
 from pathlib import Path
 
-from fedcso.cli.parser import simple_parser
+from fedcso.runs.parser import simple_parser
 from fedcso.federation.deploy.deployment import Deployment
 
 

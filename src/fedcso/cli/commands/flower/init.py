@@ -16,8 +16,8 @@ from tempfile import NamedTemporaryFile
 
 import yaml
 
-from fedcso.cli.options import read_options
-from fedcso.cli.parser import Parser, UsageError
+from fedcso.runs.options import read_options
+from fedcso.runs.parser import Parser, UsageError
 from fedcso.core.errors import FedcsoError, InvalidValue, require
 from fedcso.datasets.tables.agree import ELSEWHERE
 from fedcso.engines.work import require_compatible

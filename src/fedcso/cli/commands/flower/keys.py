@@ -10,7 +10,7 @@ examples:
 
 from pathlib import Path
 
-from fedcso.cli.parser import simple_parser
+from fedcso.runs.parser import simple_parser
 from fedcso.federation.deploy.deployment import Deployment
 from fedcso.federation.options import Federation
 

@@ -19,7 +19,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from fedcso.cli.parser import simple_parser
+from fedcso.runs.parser import simple_parser
 from fedcso.core.errors import FedcsoError
 from fedcso.federation.deploy.deployment import CONNECTION, Deployment
 from fedcso.federation.journal import FILE

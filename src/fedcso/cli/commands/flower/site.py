@@ -15,7 +15,7 @@ import os
 from pathlib import Path
 from typing import Any, NoReturn
 
-from fedcso.cli.parser import simple_parser
+from fedcso.runs.parser import simple_parser
 from fedcso.core.errors import FedcsoError, InvalidValue, require
 from fedcso.datasets.tables.describe import describe_table
 from fedcso.datasets.tables.roles import names_of

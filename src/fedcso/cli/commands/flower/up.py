@@ -8,7 +8,7 @@ examples:
 
 from pathlib import Path
 
-from fedcso.cli.parser import simple_parser
+from fedcso.runs.parser import simple_parser
 from fedcso.core.errors import FedcsoError, require
 from fedcso.federation.deploy.deployment import SUPERLINK, Deployment
 from fedcso.federation.options import Federation
