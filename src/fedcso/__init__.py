@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fedcso.estimators import ESTIMATORS
     from fedcso.estimators.mean_outside import mean_outside
     from fedcso.estimators.plain import plain
+    from fedcso.experiments.tour import TourResult, tour
     from fedcso.fitting.python import fit
     from fedcso.models import Functional
     from fedcso.problems import PROBLEMS
@@ -72,6 +73,7 @@ _PLACES = {
     "Snapshot": "fedcso.engines.snapshot",
     "State": "fedcso.core.algorithm",
     "Task": "fedcso.core.task",
+    "TourResult": "fedcso.experiments.tour",
     "Trace": "fedcso.core.trace",
     "TuningResult": "fedcso.studies.results",
     "UnknownName": "fedcso.core.errors",
@@ -88,6 +90,7 @@ _PLACES = {
     "resume": "fedcso.studies.kept",
     "run": "fedcso.studies.run",
     "stream": "fedcso.core.streams",
+    "tour": "fedcso.experiments.tour",
     "tune": "fedcso.studies.tune",
 }
 """The module of each public name. The imports above say the same to type checkers and editors."""
@@ -121,6 +124,7 @@ __all__ = [
     "Snapshot",
     "State",
     "Task",
+    "TourResult",
     "Trace",
     "TuningResult",
     "UnknownName",
@@ -138,6 +142,7 @@ __all__ = [
     "resume",
     "run",
     "stream",
+    "tour",
     "tune",
 ]
 

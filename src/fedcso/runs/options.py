@@ -12,7 +12,6 @@ from jsonargparse import SUPPRESS, ActionConfigFile  # type: ignore[attr-defined
 
 from fedcso import algorithms
 from fedcso.algorithms import MAIN
-from fedcso.runs.parser import Parser, join_repeated, split_description, use_underscores
 from fedcso.codecs import SEND_U, spellings
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.plan import Plan
@@ -21,6 +20,7 @@ from fedcso.engines import ENGINES
 from fedcso.estimators import AUTO, ESTIMATORS
 from fedcso.problems import PROBLEMS
 from fedcso.runs.folder import read_yaml
+from fedcso.runs.parser import Parser, join_repeated, split_description, use_underscores
 from fedcso.runs.tracking import TRACKERS
 
 if TYPE_CHECKING:  # importing these imports torch, which help without a problem does not need

@@ -10,12 +10,11 @@ import pandas as pd
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
 from fedcso.core.intervals import mean_and_interval
 from fedcso.core.metric import DeclaredMetrics
-from fedcso.reports import figures
+from fedcso.reports import figures, notebook
 from fedcso.reports.recorded import Record, has, record_of
 from fedcso.reports.tables import Estimate, flat, summary
 from fedcso.reports.terminal import as_text
 from fedcso.runs.folder import RunFolder
-from fedcso.studies import notebook
 from fedcso.studies.results import RunResult
 
 

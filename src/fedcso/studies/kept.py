@@ -7,6 +7,7 @@ from typing import NamedTuple
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.task import Task
+from fedcso.experiments.tour import TourResult, resume_tour
 from fedcso.fitting.fitted import Fitted
 from fedcso.fitting.python import resume_fit
 from fedcso.runs.folder import RunFolder
@@ -15,7 +16,7 @@ from fedcso.studies.results import RunResult, TuningResult
 from fedcso.studies.run import resume_run
 from fedcso.studies.tune import resume_tuning
 
-Result = RunResult | TuningResult | Fitted
+Result = RunResult | TuningResult | Fitted | TourResult
 
 
 class Wanted(NamedTuple):
@@ -45,6 +46,7 @@ KINDS = {
         lambda folder: TuningResult.open(folder.path), lambda folder, how: resume_tuning(folder, how.objects)
     ),
     "fit": Kind(lambda folder: resume_fit(folder.path, _silent), lambda folder, how: resume_fit(folder.path, how.say)),
+    "tour": Kind(lambda folder: TourResult(folder.path), lambda folder, how: resume_tour(folder)),
 }
 """By the command that made a folder."""
 

@@ -11,13 +11,12 @@ import yaml
 from safetensors.torch import load_file
 
 from fedcso.core.errors import FedcsoError, UnknownName, is_number
-from fedcso.reports import outputs, tables
+from fedcso.reports import notebook, outputs, tables
 from fedcso.reports.figures import Drawing
 from fedcso.reports.recorded import Record, record_of
 from fedcso.reports.terminal import as_text
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.tables import table_in
-from fedcso.studies import notebook
 from fedcso.studies.folders import open_run
 
 

@@ -13,6 +13,7 @@ from types import ModuleType
 from fedcso.core.errors import UnknownName
 
 COMMANDS = {
+    "tour": "show in a minute what this is for: a bias and its remedy, rare positives at several sites",
     "fit": "find the best model for rare positives in tables at several sites",
     "run": "run one or several methods on a problem, for several seeds",
     "resume": "resume a run that was interrupted or killed",

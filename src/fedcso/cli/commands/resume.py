@@ -8,10 +8,10 @@ examples:
 from pathlib import Path
 
 from fedcso.cli.commands import COMMANDS, load_command, run
-from fedcso.runs.parser import simple_parser
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.engines import torchrun
 from fedcso.runs.folder import RunFolder
+from fedcso.runs.parser import simple_parser
 
 
 def main(arguments: list[str]) -> int:

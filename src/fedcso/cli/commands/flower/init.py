@@ -16,8 +16,6 @@ from tempfile import NamedTemporaryFile
 
 import yaml
 
-from fedcso.runs.options import read_options
-from fedcso.runs.parser import Parser, UsageError
 from fedcso.core.errors import FedcsoError, InvalidValue, require
 from fedcso.datasets.tables.agree import ELSEWHERE
 from fedcso.engines.work import require_compatible
@@ -29,6 +27,8 @@ from fedcso.fitting.chosen import Chosen, read_chosen
 from fedcso.reports.wishes import Wishes
 from fedcso.runs.auto_estimator import settle_estimator
 from fedcso.runs.config import Flat, RunConfig, option_names
+from fedcso.runs.options import read_options
+from fedcso.runs.parser import Parser, UsageError
 
 USAGE = "fedcso flower init FOLDER --problem {problem}"
 
