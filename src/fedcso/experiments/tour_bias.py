@@ -150,9 +150,9 @@ def _sentence(off: Mapping[str, Sequence[float]], sizes: BiasSizes) -> str:
         f"answer, nearer than with {many} ({shown(more)}): these runs are too short to show the bias.",
     }[judge(plain, more, higher_is_better=False)]
     remedy = {
-        Verdict.AHEAD: f"Extrapolation makes {shown(extrapolated)} of the same {m} measurements"
+        Verdict.AHEAD: f"Extrapolation brings it down to {shown(extrapolated)} with the same {m} measurements"
         + (
-            ", nothing else changed."
+            "."
             if judge(extrapolated, more, higher_is_better=False) is not Verdict.BEHIND
             else f", though not the {shown(more)} of {many}."
         ),

@@ -28,19 +28,14 @@ class BiasSizes:
 class RareSizes:
     """The second part: rare positives at several sites."""
 
-    data: str = "digits"
-    positive: str = "8"
-    removed: float = 0.8
-    """The share of the training positives that is left out, to make them rare."""
-    clients: int = 4
-    rounds: int = 30
+    rounds: int = 24
     local_steps: int = 10
     outer_batch: int = 8
     inner_batch: int = 32
-    rates: Sequence[float] = (0.1, 0.3, 1.0)
+    rates: Sequence[float] = (0.3, 1.0, 3.0)
     momentum: float = 0.5
     clip: float = 1.0
-    evaluations: int = 10
+    evaluations: int = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,5 +57,5 @@ def settings(quick: bool, seeds: int | None = None) -> TourSettings:
     return TourSettings(
         seeds=own,
         bias=BiasSizes(rounds=20, evaluations=5),
-        rare=RareSizes(rounds=3, rates=(0.3, 1.0), evaluations=3),
+        rare=RareSizes(rounds=3, rates=(1.0, 3.0), evaluations=3),
     )

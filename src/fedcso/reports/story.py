@@ -1,4 +1,4 @@
-"""A self-contained HTML page that tells what was found: sentences first, then a section for each with table and figure."""
+"""A self-contained HTML page that tells what was found: sentences first, then the table and figure of each."""
 
 import base64
 import json

@@ -62,7 +62,7 @@ class RunResult:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per method and iterate (last, best, random): means over seeds; “±” are half-widths of 95 % intervals."""
+        """One row per method and iterate (last, best, random): means over seeds, and half-widths of intervals (±)."""
         return pd.DataFrame(tables.flat(self.rows))
 
     @property
@@ -105,17 +105,17 @@ class RunResult:
             raise UnknownName("model", which, outputs.MODELS)
         if not path.is_file():
             raise FedcsoError(f"{self.folder} has no models yet; go on with fedcso.resume({str(self.folder)!r})")
-        tensors = load_file(path)
-        names = list(dict.fromkeys(key.rsplit("/", 2)[0] for key in tensors))
+        runs = list(dict.fromkeys((str(row["algorithm"]), int(row["seed"])) for row in self.record.rows))
+        names = list(dict.fromkeys(name for name, _ in runs))
         method = names[0] if method is None else method
         if method not in names:
             raise UnknownName("method", method, names)
-        seeds = list(dict.fromkeys(key.rsplit("/", 2)[1] for key in tensors if key.rsplit("/", 2)[0] == method))
-        chosen = seeds[0] if seed is None else str(seed)
-        if chosen not in seeds:
-            raise UnknownName("seed", chosen, seeds)
-        prefix = f"{method}/{chosen}/"
-        return {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+        seeds = [number for name, number in runs if name == method]
+        seed = seeds[0] if seed is None else seed
+        if seed not in seeds:
+            raise UnknownName("seed", str(seed), map(str, seeds))
+        prefix = f"{method}/{seed}/"
+        return {key.removeprefix(prefix): value for key, value in load_file(path).items() if key.startswith(prefix)}
 
     def summary(self) -> str:
         """Return the results as text."""
