@@ -4,7 +4,7 @@ A command has `main(arguments)`, which returns the exit code. A command whose ru
 `resume(folder)`; a command that several processes can share has `follow()`.
 
 A command's file imports what its help needs, and nothing that imports torch or pandas; what it does is imported when it
-does it, from below. Commands that are a function in Python too (`fedcso.run`, …) print what it returns; a few others have
+does it, from below. Commands that are functions in Python too (`fedcso.run`, …) print what these return; a few have
 their work in the file of the same name in `cli/work`.
 """
 
