@@ -32,35 +32,55 @@ class Kind(NamedTuple):
 
     load: Callable[[RunFolder], Result]
     resume: Callable[[RunFolder, Wanted], Result]
+    takes_objects: bool = False
+    """Whether the folder may refer to objects of a program."""
+    takes_ranks: bool = False
 
 
-def _silent(line: str) -> None:
-    pass
+def _load_fit(folder: RunFolder) -> Fitted:
+    _require_done(folder)
+    return resume_fit(folder.path, lambda line: None)  # computes nothing again
+
+
+def _load_tour(folder: RunFolder) -> TourResult:
+    _require_done(folder)
+    return TourResult(folder.path)
+
+
+def _require_done(folder: RunFolder) -> None:
+    if folder.status != "done":
+        raise FedcsoError(
+            f"{folder.path} is not finished ({folder.status}): go on with fedcso.resume({str(folder.path)!r})"
+        )
+
+
+def _resume_in_a_shell(folder: RunFolder, how: Wanted) -> Result:
+    raise FedcsoError(f"{folder.path} is a run over real sites: continue it in a shell, fedcso resume {folder.path}")
 
 
 KINDS = {
     "run": Kind(
-        lambda folder: RunResult.open(folder.path), lambda folder, how: resume_run(folder, how.objects, how.ranks)
+        lambda folder: RunResult.open(folder.path),
+        lambda folder, how: resume_run(folder, how.objects, how.ranks),
+        takes_objects=True,
+        takes_ranks=True,
     ),
     "sweep": Kind(
-        lambda folder: TuningResult.open(folder.path), lambda folder, how: resume_tuning(folder, how.objects)
+        lambda folder: TuningResult.open(folder.path),
+        lambda folder, how: resume_tuning(folder, how.objects),
+        takes_objects=True,
     ),
-    "fit": Kind(lambda folder: resume_fit(folder.path, _silent), lambda folder, how: resume_fit(folder.path, how.say)),
-    "tour": Kind(lambda folder: TourResult(folder.path), lambda folder, how: resume_tour(folder)),
+    "fit": Kind(_load_fit, lambda folder, how: resume_fit(folder.path, how.say)),
+    "tour": Kind(_load_tour, lambda folder, how: resume_tour(folder)),
+    "flower": Kind(lambda folder: RunResult.open(folder.path), _resume_in_a_shell),
 }
 """By the command that made a folder."""
 
 
 def load(folder: str | Path) -> Result:
-    """Return the results in the folder of a run, sweep, fit or tour; a run may be unfinished."""
+    """Return the results in the folder of a run, sweep, fit or tour; a run or sweep may be unfinished."""
     opened = RunFolder.open(Path(folder))
-    command = str(opened.config().get("command"))
-    if command == "flower":  # its folder is like that of a run
-        return RunResult.open(opened.path)
-    kind = _kind(opened, command)
-    if command in ("fit", "tour") and opened.status != "done":
-        raise FedcsoError(f"{folder} is not finished ({opened.status}): go on with fedcso.resume({str(folder)!r})")
-    return kind.load(opened)
+    return _kind(opened).load(opened)
 
 
 def resume(
@@ -83,16 +103,20 @@ def resume(
         say: called with lines about the progress of a fit
     """
     opened = RunFolder.open(Path(folder))
-    command = str(opened.config().get("command"))
-    kind = _kind(opened, command)
-    if command not in ("run", "sweep") and (task is not None or algorithms):
-        raise InvalidValue("task", task, f"left out: a {command} has its own")
-    if command != "run" and ranks is not None:
+    kind, command = _kind(opened), _command(opened)
+    if not kind.takes_objects and (task is not None or algorithms):
+        raise InvalidValue("task" if task else "algorithms", task or algorithms, f"left out: a {command} has its own")
+    if not kind.takes_ranks and ranks is not None:
         raise InvalidValue("ranks", ranks, f"left out: a {command} runs in one process")
     return kind.resume(opened, Wanted(Given.of(task, algorithms), ranks, say))
 
 
-def _kind(folder: RunFolder, command: str) -> Kind:
+def _command(folder: RunFolder) -> str:
+    return str(folder.config().get("command"))
+
+
+def _kind(folder: RunFolder) -> Kind:
+    command = _command(folder)
     if command not in KINDS:
         raise FedcsoError(
             f"{folder.path} was made by fedcso {command}, which has no results in Python: its page is in the folder, "

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pandas as pd
 import torch
@@ -28,7 +28,7 @@ class RunResult:
     """The run folder, with all files of the run."""
 
     @classmethod
-    def open(cls, folder: str | Path) -> "RunResult":
+    def open(cls, folder: str | Path) -> Self:
         """Open the folder of a run; raise if it is another folder, or has no results yet."""
         found = cls(open_run(folder).path)
         _ = found.record  # raises if there are no results
@@ -154,8 +154,9 @@ class TuningResult(RunResult):
 
     @property
     def chosen(self) -> list[str]:
-        """The chosen setting of each method, as it is written for a run."""
-        return list(yaml.safe_load((self.folder / "chosen.yaml").read_text())["algorithm"])
+        """The chosen setting of each method, as it is written for a run; none if nothing is chosen yet."""
+        path = self.folder / "chosen.yaml"
+        return list(yaml.safe_load(path.read_text())["algorithm"]) if path.is_file() else []
 
     def _more_html(self) -> list[str]:
         return [notebook.table(self.tried), notebook.paragraphs(["Chosen settings, with other seeds, on test data:"])]

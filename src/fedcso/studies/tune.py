@@ -57,7 +57,7 @@ def tune(
         options: trials, metric, tuning_seeds, and everything that `fedcso.run` takes
     """
     tried = {
-        "grid": [f"{name}={', '.join(map(_as_text, values))}" for name, values in (grid or {}).items()],
+        "grid": [f"{name}={','.join(map(_as_text, values))}" for name, values in (grid or {}).items()],
         "search": [f"{name}={low}:{high}" for name, (low, high) in (search or {}).items()],
     }
     flat, objects = read_arguments("sweep", task, algorithms, {"seeds": seeds, **tried, **options}, add_sweep_options)
