@@ -47,8 +47,11 @@ def draw_patients(seed: int) -> Sites:
             parts.setdefault(name, []).append(_draw(rng, hospital, place, round(share * hospital.patients)))
     pooled = torch.cat([one.inputs for one in parts["train"]])
     mean, scale = pooled.mean(0), pooled.std(0)
-    scaled = {name: [Examples((one.inputs - mean) / scale, one.labels) for one in some] for name, some in parts.items()}
-    return Sites([one.name for one in HOSPITALS], **scaled, notes=[])
+
+    def scaled(part: str) -> list[Examples]:
+        return [Examples((one.inputs - mean) / scale, one.labels) for one in parts[part]]
+
+    return Sites([one.name for one in HOSPITALS], scaled("train"), scaled("validation"), scaled("test"), notes=[])
 
 
 def _draw(rng: np.random.Generator, hospital: Hospital, place: int, rows: int) -> Examples:

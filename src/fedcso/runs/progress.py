@@ -72,7 +72,7 @@ class Notebook:
         self.as_html: Any = HTML
         self.bars: dict[str, str] = {}
         self.last = 0.0
-        self.handle: Any = display(HTML(""), display_id=True)  # type: ignore[no-untyped-call]
+        self.handle: Any = display(HTML(""), display_id=True)
 
     def update(self, name: str, done: int, total: int, note: str) -> None:
         """Draw the unit's bar, if it is time to draw."""

@@ -126,7 +126,8 @@ def _one_client_per_site(config: RunConfig, sites: int) -> RunConfig:
         raise InvalidValue("sites", sites, f"{len(task.clients)}, the number of clients of the problem")
     settled = settle_estimator(config, task)
     config = settled.config
-    settled.tell()
+    for note in settled.notes():
+        print(f"note    {note}")
     for algorithm, _ in config.built().values():
         if algorithm.stacks is False and not algorithm.durable:
             raise FedcsoError(f"{type(algorithm).__name__} can't run over real sites; choose another method")
