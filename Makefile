@@ -1,5 +1,5 @@
 # Needs only Python 3.11; the first target that is made sets up .venv.
-#   make run    run the three methods of the paper on its first problem
+#   make run    show in a minute what this is for, on embedded data
 #   make test   check style and types, and run the tests
 #   make bench  run the benchmarks and write docs/performance.md (QUICK=1 takes less than five minutes)
 PYTHON ?= python3
@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 .PHONY: run test test-federation two-federations lint types warm tests docs dist bench format clean
 
 run: $(VENV)/.installed
-	$(BIN)/fedcso run invariant_logistic
+	$(BIN)/fedcso tour
 
 # Federations of real processes often wait, so they run beside the rest; their output comes at the end.
 FEDERATIONS := .pytest_cache/two-federations.txt

@@ -17,6 +17,7 @@ FLOORS = (
     ("fitting",),
     ("federation",),
     ("experiments", "sklearn"),
+    ("studies",),
     ("cli",),
     ("__init__", "__main__"),
 )

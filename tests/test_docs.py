@@ -73,8 +73,9 @@ def test_it_builds_without_a_warning_and_has_every_page_public_object_and_module
 
 
 def execute(code, output):
-    """Execute code as a file of its own; called in a process of its own."""
-    os.chdir(ROOT)
+    """Execute code as a file of its own, in a folder from which it reaches the examples; in a process of its own."""
+    (output.parent / "examples").symlink_to(ROOT / "examples")
+    os.chdir(output.parent)
     with output.open("w") as said, redirect_stdout(said), redirect_stderr(said):
         try:
             exec(compile(code, "page", "exec"), {"__name__": "__main__"})

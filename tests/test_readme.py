@@ -26,11 +26,13 @@ def test_the_own_problem_is_solved_from_the_command_line(tmp_path, monkeypatch, 
     assert {"curves.png", "table.md", "metrics.csv", "report.html"} <= {file.name for file in folder.iterdir()}
 
 
-def test_the_python_example_runs():
-    (example,) = [block for block in BLOCKS if "trace = run(" in block]
-    answer = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=True)
-    accuracy = float(answer.stdout.split()[0])
+def test_the_python_example_runs(tmp_path):
+    (example,) = [block for block in BLOCKS if "fedcso.run(" in block]
+    command = [sys.executable, "-c", example]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    accuracy = float(re.search(r"FCSG +last +([\d.]+)", answer.stdout)[1])
     assert 0.5 < accuracy <= 1
+    assert (tmp_path / "curves.png").is_file()
 
 
 def test_every_command_that_is_shown_is_there():

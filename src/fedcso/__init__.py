@@ -30,10 +30,17 @@ if TYPE_CHECKING:
     from fedcso.estimators import ESTIMATORS
     from fedcso.estimators.mean_outside import mean_outside
     from fedcso.estimators.plain import plain
+    from fedcso.experiments.tour import TourResult, tour
     from fedcso.fitting.python import fit
     from fedcso.models import Functional
     from fedcso.problems import PROBLEMS
     from fedcso.runs.adaptation import adapt
+    from fedcso.studies.compare import Comparison, compare
+    from fedcso.studies.kept import load, resume
+    from fedcso.studies.report import report
+    from fedcso.studies.results import RunResult, TuningResult
+    from fedcso.studies.run import run
+    from fedcso.studies.tune import tune
     from fedcso.theory.diagnosis import diagnose
     from fedcso.theory.verdict import Diagnosis
 
@@ -43,6 +50,7 @@ _PLACES = {
     "Batch": "fedcso.core.problem",
     "Codec": "fedcso.core.codec",
     "Cohort": "fedcso.core.oracle",
+    "Comparison": "fedcso.studies.compare",
     "Costs": "fedcso.core.costs",
     "Crowd": "fedcso.core.crowd",
     "Diagnosis": "fedcso.theory.verdict",
@@ -60,20 +68,30 @@ _PLACES = {
     "Plan": "fedcso.core.plan",
     "Problem": "fedcso.core.problem",
     "Progress": "fedcso.engines.loop",
+    "RunResult": "fedcso.studies.results",
     "Server": "fedcso.core.algorithm",
     "Snapshot": "fedcso.engines.snapshot",
     "State": "fedcso.core.algorithm",
     "Task": "fedcso.core.task",
+    "TourResult": "fedcso.experiments.tour",
     "Trace": "fedcso.core.trace",
+    "TuningResult": "fedcso.studies.results",
     "UnknownName": "fedcso.core.errors",
     "adapt": "fedcso.runs.adaptation",
     "ascend": "fedcso.core.problem",
+    "compare": "fedcso.studies.compare",
     "diagnose": "fedcso.theory.diagnosis",
     "fit": "fedcso.fitting.python",
+    "load": "fedcso.studies.kept",
     "mean_outside": "fedcso.estimators.mean_outside",
     "per_sample": "fedcso.core.problem",
     "plain": "fedcso.estimators.plain",
+    "report": "fedcso.studies.report",
+    "resume": "fedcso.studies.kept",
+    "run": "fedcso.studies.run",
     "stream": "fedcso.core.streams",
+    "tour": "fedcso.experiments.tour",
+    "tune": "fedcso.studies.tune",
 }
 """The module of each public name. The imports above say the same to type checkers and editors."""
 
@@ -85,6 +103,7 @@ __all__ = [
     "Batch",
     "Codec",
     "Cohort",
+    "Comparison",
     "Costs",
     "Crowd",
     "Diagnosis",
@@ -100,21 +119,31 @@ __all__ = [
     "Plan",
     "Problem",
     "Progress",
+    "RunResult",
     "Server",
     "Snapshot",
     "State",
     "Task",
+    "TourResult",
     "Trace",
+    "TuningResult",
     "UnknownName",
     "__version__",
     "adapt",
     "ascend",
+    "compare",
     "diagnose",
     "fit",
+    "load",
     "mean_outside",
     "per_sample",
     "plain",
+    "report",
+    "resume",
+    "run",
     "stream",
+    "tour",
+    "tune",
 ]
 
 __getattr__ = importer(__name__, _PLACES)

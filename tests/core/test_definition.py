@@ -41,7 +41,7 @@ def test_the_source_says_when_to_use_every_method(table, name):
 def test_fields_and_attributes_are_inherited():
     inherits = Written("fedcso.algorithms.fedadam", "FedAdam")
     assert {"base", "server_rate"} <= {*inherits.fields}
-    assert Written("fedcso.cli.parser", "UsageError").attribute("exit_code") == FedcsoError.exit_code
+    assert Written("fedcso.runs.parser", "UsageError").attribute("exit_code") == FedcsoError.exit_code
     assert inherits.attribute("nothing") is None
 
 

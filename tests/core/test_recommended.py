@@ -3,10 +3,10 @@
 import pytest
 
 from fedcso.algorithms import ALGORITHMS
-from fedcso.cli.options import read_options
 from fedcso.core.recommended import Recommended, recommended, with_methods, with_plan
 from fedcso.core.task import Task
 from fedcso.problems import PROBLEMS
+from fedcso.runs.options import read_options
 from tests.command_line import call
 
 

@@ -7,7 +7,6 @@ import yaml
 
 from fedcso.algorithms.fcsg import FCSG
 from fedcso.algorithms.fcsg_m import FCSGM
-from fedcso.cli.options import read_options
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
 from fedcso.core.plan import Plan
 from fedcso.core.recommended import recommended
@@ -15,6 +14,7 @@ from fedcso.problems import PROBLEMS
 from fedcso.runs.callbacks import Rhythm
 from fedcso.runs.config import MAIN, RunConfig, option_names
 from fedcso.runs.methods import Method, hyper_parameters, parse_methods
+from fedcso.runs.options import read_options
 
 OWN = """
 from dataclasses import dataclass

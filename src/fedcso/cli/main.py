@@ -85,6 +85,6 @@ def overview() -> str:
         "commands (each has --help with examples):",
         *(f"  {name:10} {words}" for name, words in COMMANDS.items()),
         "",
-        "to start:  fedcso run invariant_logistic",
+        "to start:  fedcso tour",
     ]
     return "\n".join(lines)

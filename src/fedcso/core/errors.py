@@ -5,7 +5,7 @@ A message starts in lower case, has no full stop at the end, and says first what
 
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
-from typing import Any, ClassVar
+from typing import Any
 
 Check = Callable[[Any], Any]
 
@@ -13,7 +13,7 @@ Check = Callable[[Any], Any]
 class FedcsoError(Exception):
     """An error that the user can put right; the message says what is wrong and what to do."""
 
-    exit_code: ClassVar[int] = 2
+    exit_code: int = 2
     """The exit code of a command that ends with this error: 2 for bad input, 1 for failure, 130 if interrupted."""
 
 

@@ -17,6 +17,9 @@ from fedcso.core.errors import FedcsoError, UnknownName
 
 HERE = Path()
 
+_LOADED = "fedcso_own_"
+"""What the names of modules begin with that were loaded from a path."""
+
 
 def is_own(name: str) -> bool:
     """Return whether a name refers to a user's file or module: `path.py:name`, `module:name`."""
@@ -62,6 +65,11 @@ def read_source(field: str, name: str, root: Path = HERE) -> Source:
     return Source(path, _read(field, path))
 
 
+def file_of(module: ModuleType) -> Path | None:
+    """Return the file of a module that was loaded as `path.py:name`; None for one that Python has imported."""
+    return Path(str(module.__file__)) if module.__name__.startswith(_LOADED) else None
+
+
 def describe_line(path: Path, error: BaseException) -> str:
     """Return the line of the user's file that raised an error, as words for a message; empty if there is none."""
     trace, line = error.__traceback__, ""
@@ -104,7 +112,7 @@ def _read(field: str, path: Path) -> bytes:
 def _execute(path: Path, content: bytes) -> ModuleType:
     """Execute a file with this content; Python's import could run a cached older version."""
     # Not the bare stem: a user's statistics.py must not hide Python's, nor one of two files with the same name.
-    name = f"fedcso_own_{path.stem}_{hashlib.sha256(str(path).encode() + content).hexdigest()[:8]}"
+    name = f"{_LOADED}{path.stem}_{hashlib.sha256(str(path).encode() + content).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None  # every .py file has one
     module = importlib.util.module_from_spec(spec)

@@ -7,7 +7,6 @@ their share of the work. Without `torchrun` there is a single process, the leade
 import atexit
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import ClassVar
 
 import torch
 import torch.distributed as dist
@@ -19,7 +18,7 @@ from fedcso.engines.torchrun import LEADER, rank, size
 class RankLost(FedcsoError):
     """Another process of the job ended early."""
 
-    exit_code: ClassVar[int] = 1
+    exit_code = 1
 
 
 # ------------------------------------------------------------------------------- collective operations

@@ -51,10 +51,10 @@ def thin(data: str, share: float, clients: int, mirrored: bool, moved: int, seed
     )
 
 
-def pose(method: Method, data: Thinned) -> Task:
+def pose(method: Method, data: Thinned, train_on: str = "sites") -> Task:
     """Return the task of a method, whose judge selects by the average precision at the training share."""
     problem, judge = OBJECTIVES[method.problem](build_scores("auto", data.sites), data.share, dict(method.options))
-    return make_site_task(problem, judge_at_share(judge, data.share), data.sites, "sites")
+    return make_site_task(problem, judge_at_share(judge, data.share), data.sites, train_on)
 
 
 def for_run(task: Task, data: Thinned) -> Task:

@@ -34,7 +34,7 @@ from fedcso.reports.recorded import record_of
 from fedcso.reports.terminal import conclude
 from fedcso.runs.callbacks import Interrupted, Rhythm
 from fedcso.runs.config import RunConfig
-from fedcso.runs.execute import at_work
+from fedcso.runs.execute import at_work, mark_end
 from fedcso.runs.folder import RunFolder, read_yaml
 from fedcso.runs.progress import display
 from fedcso.runs.study import Results, Study, Unit, as_file_name
@@ -92,7 +92,8 @@ def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
         table = outputs.write_all(folder, found, config.seeds, task)
         if roster.order.agreement and local.judge.rank is not None:
             _decide(folder, connection, task, config, found)
-        return conclude(folder, table, found)
+        mark_end(folder, found)
+        return conclude(folder, table)
 
 
 def _superlink_port(folder: RunFolder) -> int | None:

@@ -17,6 +17,13 @@ from fedcso.reports.looks import look
 from fedcso.reports.recorded import Record, has
 
 
+class Drawing(Figure):
+    """A figure that a notebook shows without further settings."""
+
+    def _repr_png_(self) -> bytes:
+        return render(self, "png")
+
+
 def curve(
     axes: Axes, rows: Sequence[dict[str, Any]], metric: Metric, label: str, number: int, x: str = "round"
 ) -> None:
@@ -42,12 +49,12 @@ def curve(
         axes.fill_between(places, low, high, color=drawn.colour, linewidth=0)
 
 
-def curves(record: Record, title: str) -> Figure:
+def curves(record: Record, title: str) -> Drawing:
     """Draw one panel per metric with one curve per algorithm; stars mark the exported models."""
     metrics, exported = record.curves(), record.exported()
     across = len(metrics) if len(metrics) <= 4 else 3
     down = math.ceil(len(metrics) / across)
-    figure = Figure(figsize=(4.4 * across, 3.4 * down), layout="constrained")
+    figure = Drawing(figsize=(4.4 * across, 3.4 * down), layout="constrained")
     figure.suptitle(title, fontsize=11)
     algorithms = list(dict.fromkeys(row["algorithm"] for row in record.rows))
     cells = list(figure.subplots(down, across, squeeze=False).flat)

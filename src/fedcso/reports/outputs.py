@@ -105,26 +105,36 @@ def write_report(folder: RunFolder, record: Record, title: str, rounds: int | No
     """Write the figures, tables and page of a record; return the table of results."""
     table = tables.results(record, rounds)
     write_table(folder, table)
-    seeds = len({row["seed"] for row in record.rows})
-    caption = f"Mean over {seeds} seeds with 95 % confidence bands." if seeds > 1 else "One seed."
-    caption += " A star marks the exported model." if record.exported() else ""
-    pictures = {"curves": (figures.curves(record, title), caption)}
-    if record.ranked:
-        words = "Precision and recall of the best iterates on the test data."
-        pictures["precision-recall"] = precision_recall.figure(record.ranked), words
     images = []
-    for name, (figure, words) in pictures.items():
+    for name, (figure, words) in draw(record, title).items():
         images.append((words, figures.render(figure, "png")))
         folder.write(f"{name}.png", images[-1][1])
         folder.write(f"{name}.pdf", figures.render(figure, "pdf"))
-    kept = folder.path / "notes.txt"
-    notes = [*(kept.read_text().splitlines() if kept.is_file() else []), *_collapses(record)]
+    notes = [*notes_in(folder), *_collapses(record)]
     more = {"Clients": tables.client_summary(record)}
     drawn = charts.charts(record)
     config, environment = folder.config(), folder.environment()
     html = page.page(title, images, table, config, environment, notes, more, drawn, record.statements())
     folder.write("report.html", html)
     return table
+
+
+def draw(record: Record, title: str) -> dict[str, tuple[figures.Drawing, str]]:
+    """Return the figures of a record with their captions, by name."""
+    seeds = len({row["seed"] for row in record.rows})
+    caption = f"Mean over {seeds} seeds with 95 % confidence bands." if seeds > 1 else "One seed."
+    caption += " A star marks the exported model." if record.exported() else ""
+    drawn = {"curves": (figures.curves(record, title), caption)}
+    if record.ranked:
+        words = "Precision and recall of the best iterates on the test data."
+        drawn["precision-recall"] = precision_recall.figure(record.ranked), words
+    return drawn
+
+
+def notes_in(folder: RunFolder) -> list[str]:
+    """Return what was noticed in the data and settings of a run."""
+    kept = folder.path / "notes.txt"
+    return kept.read_text().splitlines() if kept.is_file() else []
 
 
 def _collapses(record: Record) -> list[str]:

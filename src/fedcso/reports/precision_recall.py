@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 
 from fedcso.core.judge import Judge
 from fedcso.core.metric import Metric
@@ -39,9 +38,9 @@ def rows(models: Sequence[tuple[str, int, Trace]], judge: Judge, test: Any) -> l
     return result
 
 
-def figure(rows: Sequence[dict[str, Any]]) -> Figure:
+def figure(rows: Sequence[dict[str, Any]]) -> figures.Drawing:
     """Draw the mean over seeds with bands, and the chance level."""
-    picture = Figure(figsize=(5.2, 4.2), layout="constrained")
+    picture = figures.Drawing(figsize=(5.2, 4.2), layout="constrained")
     axes = picture.subplots()
     for number, name in enumerate(dict.fromkeys(row["algorithm"] for row in rows)):
         these = [row for row in rows if row["algorithm"] == name]

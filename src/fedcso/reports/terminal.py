@@ -9,21 +9,18 @@ from rich.table import Table
 from fedcso.reports.recorded import record_of
 from fedcso.reports.tables import cell
 from fedcso.runs.folder import RunFolder
-from fedcso.runs.study import Results
 
 FAILED = 1
 """The exit code if some runs failed."""
 
 
-def conclude(folder: RunFolder, table: Sequence[dict[str, Any]], found: Results) -> int:
-    """Print the table and the paths of the results; return the exit code."""
-    broken = [trace for settings in found.values() for traces in settings for trace in traces if trace.failure]
-    folder.mark("failed" if broken else "done")  # before printing: a closed pipe is not a failure of the run
+def conclude(folder: RunFolder, table: Sequence[dict[str, Any]]) -> int:
+    """Print the table and the paths of the results of a run that has ended; return the exit code."""
     show(table)
     show_models(folder)
     for what, file in {"figure": "curves.png", "report": "report.html", "folder": ""}.items():
         print(f"{what}  {folder.path / file}")
-    return FAILED if broken else 0
+    return FAILED if folder.status == "failed" else 0
 
 
 def show_models(folder: RunFolder) -> None:
@@ -34,6 +31,11 @@ def show_models(folder: RunFolder) -> None:
 
 def show(table: Sequence[dict[str, Any]], title: str | None = None) -> None:
     """Print a table, as plain text in a pipe."""
+    print(as_text(table, title), end="")  # print raises BrokenPipeError; rich would end the process
+
+
+def as_text(table: Sequence[dict[str, Any]], title: str | None = None) -> str:
+    """Return a table as it is printed."""
     console = Console(markup=False)  # names may contain square brackets
     if not console.is_terminal:
         console = Console(markup=False, width=max(console.width, 220))
@@ -43,6 +45,6 @@ def show(table: Sequence[dict[str, Any]], title: str | None = None) -> None:
         grid.add_column(column.replace("_", " "), justify="right" if number else "left")
     for row in table:
         grid.add_row(*(cell(row.get(column, "")) for column in columns))
-    with console.capture() as drawn:  # print raises BrokenPipeError; rich would end the process
+    with console.capture() as drawn:
         console.print(grid)
-    print(drawn.get(), end="")
+    return drawn.get()

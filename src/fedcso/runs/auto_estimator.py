@@ -26,10 +26,9 @@ class Settled(NamedTuple):
         """Return what the run folder keeps, by name."""
         return {FILE: f"{self.why}\n".encode()} if self.why else {}
 
-    def tell(self) -> None:
-        """Print why."""
-        if self.why:
-            print(f"note    {self.why}")
+    def notes(self) -> list[str]:
+        """Return why, as a note."""
+        return [self.why] if self.why else []
 
 
 def settle_estimator(config: RunConfig, task: Task) -> Settled:

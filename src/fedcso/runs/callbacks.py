@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import ClassVar
 
 from fedcso.core.errors import FedcsoError, require, require_count
 from fedcso.engines.loop import Progress
@@ -29,7 +28,7 @@ log = logging.getLogger("fedcso")
 class Interrupted(FedcsoError):
     """The run was interrupted by Ctrl-C or SIGTERM, after a checkpoint was written."""
 
-    exit_code: ClassVar[int] = 130
+    exit_code = 130
 
 
 @dataclass

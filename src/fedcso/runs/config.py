@@ -24,8 +24,9 @@ from fedcso.estimators import AUTO, ESTIMATORS
 from fedcso.runs import initial_model, launch
 from fedcso.runs.callbacks import Rhythm
 from fedcso.runs.folder import RunFolder
+from fedcso.runs.given import NOTHING, Given
 from fedcso.runs.methods import Method, MethodSpec, build_all, owners, parse_methods
-from fedcso.runs.specs import make_task, task_maker
+from fedcso.runs.specs import TaskMaker, make_task, task_maker
 from fedcso.runs.study import Study, Unit
 from fedcso.runs.tracking import require_tracker
 
@@ -79,6 +80,8 @@ class RunConfig:
     """Part of the run folder's name; the problem's name by default."""
     root: Path = user_code.HERE
     """The folder to which paths of the user's files are relative."""
+    given: Given = NOTHING
+    """Objects of a program that stand for names in the configuration."""
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
@@ -93,7 +96,7 @@ class RunConfig:
             raise InvalidValue("fresh_last_layer", True, "left out without init, the model to start from")
 
     @classmethod
-    def from_flat(cls, values: Flat, root: Path = user_code.HERE) -> "RunConfig":
+    def from_flat(cls, values: Flat, root: Path = user_code.HERE, objects: Given = NOTHING) -> "RunConfig":
         """Read a flat configuration; missing settings have their defaults, unknown names are ignored."""
         given = {name: value for name, value in values.items() if value is not None}
         if "problem" not in given:
@@ -103,9 +106,10 @@ class RunConfig:
         for name, instead in REMOVED.items():
             if name in given:
                 raise InvalidValue(name, given[name], f"left out: {instead}")
-        usual = recommended(task_maker(str(given["problem"]), root)).methods or MAIN
-        methods = parse_methods(as_list(given.get("algorithm", list(usual))), root)
-        of_problem = option_names(str(given["problem"]), root)
+        maker = objects.maker(str(given["problem"]), root)
+        usual = recommended(maker).methods or MAIN
+        methods = objects.parse_methods(as_list(given.get("algorithm", list(usual))), root)
+        of_problem = arguments_of(maker)
         of_methods = {*owners(methods), SEND_U} - of_problem - _RESERVED
         return cls(
             problem=str(given["problem"]),
@@ -117,13 +121,14 @@ class RunConfig:
             checkpoints=Rhythm(given.get("checkpoint_rounds", 0), given.get("checkpoint_seconds", 30.0)),
             **{name: given[name] for name in HOW if name in given},
             root=root,
+            given=objects,
         )
 
     @classmethod
-    def of(cls, folder: RunFolder) -> "RunConfig":
+    def of(cls, folder: RunFolder, objects: Given = NOTHING) -> "RunConfig":
         """Read the configuration of a run folder; raise if the user's files have changed since the run started."""
         folder.require_same_sources()
-        return cls.from_flat(folder.config()).starting_in(folder)
+        return cls.from_flat(folder.config(), objects=objects).starting_in(folder)
 
     def starting_in(self, folder: RunFolder) -> "RunConfig":
         """Return the configuration with the folder's copy of the initial weights, if it has one."""
@@ -159,7 +164,7 @@ class RunConfig:
     @property
     def title(self) -> str:
         """The name for the run folder."""
-        return self.name or Path(self.problem.partition(":")[0]).stem
+        return self.name or Path(self.problem.partition(":")[0]).stem.strip("<>")
 
     # --------------------------------------------------------------------------------- the objects
 
@@ -167,7 +172,7 @@ class RunConfig:
         """Create the task: the problem and its data."""
         own_options = {name: user_code.join_root(value, self.root) for name, value in self._own_options().items()}
         options = {**self.problem_options, **own_options}
-        task = make_task(task_maker(self.problem, self.root), options, self.problem)
+        task = make_task(self.given.maker(self.problem, self.root), options, self.problem)
         task = replace(task, notes=[*task.notes, *self._remarks(task)])
         if self.init is None:
             return task
@@ -249,7 +254,12 @@ class RunConfig:
 
 def option_names(problem: str, root: Path = user_code.HERE) -> set[str]:
     """Return the names of a problem's options, including those passed on as **keywords."""
-    return set(ArgumentParser().add_function_arguments(task_maker(problem, root)))
+    return arguments_of(task_maker(problem, root))
+
+
+def arguments_of(maker: TaskMaker) -> set[str]:
+    """Return the names of the arguments of a task function, including those passed on as **keywords."""
+    return set(ArgumentParser().add_function_arguments(maker))
 
 
 def as_list(value: list[str] | str) -> list[str]:

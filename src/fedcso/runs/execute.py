@@ -31,6 +31,12 @@ def execute_study(
             tracker.close()
 
 
+def mark_end(folder: RunFolder, found: Results) -> None:
+    """Record that all runs have ended: `failed` if some of them broke off, else `done`."""
+    broken = [trace for settings in found.values() for traces in settings for trace in traces if trace.failure]
+    folder.mark("failed" if broken else "done")
+
+
 @contextmanager
 def at_work(folder: RunFolder) -> Iterator[None]:
     """Lock a run folder, log to it, and record whether the run was interrupted."""

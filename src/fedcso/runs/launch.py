@@ -33,8 +33,21 @@ def over_ranks(engine: str) -> bool:
     return ENGINES[engine].over_ranks
 
 
-def on_this_host(folder: RunFolder, processes: int | None, command: Sequence[str]) -> int:
-    """Run the rest of a run with several processes on this host; print the command for several hosts."""
+class RanksFailed(FedcsoError):
+    """The processes of a run ended with an error, which they have printed."""
+
+    def __init__(self, exit_code: int):
+        super().__init__(
+            f"the processes of the run ended with exit code {exit_code}, for the reason that is said above"
+        )
+        self.exit_code = exit_code
+
+
+def on_this_host(folder: RunFolder, processes: int | None, command: Sequence[str]) -> None:
+    """Run the rest of a run with several processes on this host; print the command for several hosts.
+
+    Raise `RanksFailed` unless the run has ended; whether some of its runs broke off is its folder's status.
+    """
     processes = processes or cores()
     print(
         f"ranks   {processes} processes on this host. For several hosts (HOST is the first one, which has the folder):"
@@ -54,12 +67,13 @@ def on_this_host(folder: RunFolder, processes: int | None, command: Sequence[str
                 max_restarts=0,
                 logs_specs=DefaultLogsSpecs(log_dir=logs),
             )
-            elastic_launch(launch, sys.executable)("-m", "fedcso", "resume", str(folder.path))
+            elastic_launch(launch, sys.executable)("-m", "fedcso", "resume", str(folder.path), "--quiet")
     except ChildFailedError as error:
-        return _explained(folder, processes, error.failures)
+        code = _explained(folder, processes, error.failures)
+        if folder.status != "failed":
+            raise RanksFailed(code) from None
     except SignalException:
         raise Interrupted(f"stopped. To continue: fedcso resume {folder.path}") from None
-    return 0
 
 
 def for_several_hosts(processes: int, command: Sequence[str]) -> str:

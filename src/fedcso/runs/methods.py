@@ -5,6 +5,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_origin, get_type_hints
 
 import torch
@@ -23,6 +24,7 @@ from fedcso.runs.specs import (
     parse_several,
     parse_value,
     parse_words,
+    require_name,
     spell,
     split_at_commas,
 )
@@ -65,6 +67,7 @@ class MethodSpec:
     @classmethod
     def parse(cls, text: str, root: Path = user_code.HERE) -> "MethodSpec":
         """Parse `NAME` or `NAME(option=value, …)`; NAME may be `path.py:Name`, relative to `root`, or `module:Name`."""
+        require_name("algorithm", text)
         name, bracket, rest = text.strip().partition("(")
         spec = cls(text, _kind(name.strip(), root), {}, root=root)
         if not bracket:
@@ -180,14 +183,16 @@ class MethodSpec:
         return spec
 
 
-def parse_methods(texts: Sequence[str], root: Path = user_code.HERE) -> tuple[MethodSpec, ...]:
-    """Parse several specifications; raise if one is given twice."""
+def parse_methods(
+    texts: Sequence[str], root: Path = user_code.HERE, known: Mapping[str, MethodSpec] = MappingProxyType({})
+) -> tuple[MethodSpec, ...]:
+    """Parse several specifications, unless they are `known`; raise if one is given twice."""
     if not texts:
         raise InvalidValue("algorithm", [], "at least one method (fedcso list algorithms)")
     for number, text in enumerate(texts):
         if text in texts[:number]:
             raise InvalidValue("algorithm", text, "given once: write different settings as NAME(option=value)")
-    return tuple(MethodSpec.parse(text, root) for text in texts)
+    return tuple(known.get(text) or MethodSpec.parse(text, root) for text in texts)
 
 
 def build_all(specs: Iterable[MethodSpec], common: Mapping[str, Any]) -> dict[str, Method]:

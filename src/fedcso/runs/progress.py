@@ -1,15 +1,17 @@
-"""Progress display: a bar on a terminal, plain lines elsewhere."""
+"""Progress display: bars on a terminal and in a notebook, plain lines elsewhere."""
 
 import sys
 import time
+from html import escape
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
 PLAIN_SECONDS = 3.0
+NOTEBOOK_SECONDS = 0.2
 VISIBLE = 6
 
 
@@ -58,6 +60,40 @@ class Terminal:
         self.bars.stop()
 
 
+class Notebook:
+    """One bar per unit of work below a cell of a notebook, redrawn a few times a second.
+
+    It needs nothing but IPython, unlike bars that are widgets.
+    """
+
+    def __init__(self) -> None:
+        from IPython.display import HTML, display  # which a notebook has
+
+        self.as_html: Any = HTML
+        self.bars: dict[str, str] = {}
+        self.last = 0.0
+        self.handle: Any = display(HTML(""), display_id=True)
+
+    def update(self, name: str, done: int, total: int, note: str) -> None:
+        """Draw the unit's bar, if it is time to draw."""
+        bar = f'<progress value="{done}" max="{total}"></progress> {done}/{total} {escape(note)}'
+        self.bars[name] = f"<div><code>{escape(name)}</code> {bar}</div>"
+        if done >= total or time.monotonic() - self.last >= NOTEBOOK_SECONDS:
+            self._draw()
+
+    def _draw(self) -> None:
+        self.last = time.monotonic()
+        self.handle.update(self.as_html("".join(list(self.bars.values())[-VISIBLE:])))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._draw()
+
+
 class Lines:
     """A plain line every few seconds, and one at the end of every unit of work."""
 
@@ -91,6 +127,8 @@ def _left(seconds: float, rounds: int, to_go: int) -> str:
 
 
 def display() -> Display:
-    """Return a bar display on a terminal, else plain lines."""
+    """Return a display of bars on a terminal or in a notebook, else of plain lines."""
     console = Console(stderr=True)
+    if console.is_jupyter:
+        return Notebook()
     return Terminal(console) if console.is_terminal else Lines()

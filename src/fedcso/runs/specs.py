@@ -132,6 +132,7 @@ def task_maker(name: str, root: Path = user_code.HERE) -> TaskMaker:
     """
     if name in PROBLEMS:
         return PROBLEMS[name]
+    require_name("problem", name)
     if not user_code.is_own(name):
         raise UnknownName("problem", name, [*PROBLEMS, "path.py:name", "module:name"])
     found = user_code.load("problem", name, root)
@@ -141,6 +142,20 @@ def task_maker(name: str, root: Path = user_code.HERE) -> TaskMaker:
         raise InvalidValue("problem", name, "a fedcso.Task, or a function that returns one")
     maker: TaskMaker = found
     return maker
+
+
+def is_object(text: str) -> bool:
+    """Return whether a name stands for an object that only a program has: `<Mine>`."""
+    return "<" in text
+
+
+def require_name(field: str, text: str) -> None:
+    """Raise if a name in a configuration stands for an object that only a program has."""
+    if is_object(text):
+        raise FedcsoError(
+            f"{field} = {text!r} was an object of a Python program, which no file describes: go on in Python, with the "
+            "same objects, by fedcso.resume(FOLDER, task=TASK, algorithms=[…])"
+        )
 
 
 def make_task(maker: TaskMaker, options: dict[str, Any], name: str = "problem") -> Task:

@@ -14,6 +14,7 @@ from fedcso.core.trace import Trace
 from fedcso.runs import launch
 from fedcso.runs.config import Flat, RunConfig, as_list, parse_seeds
 from fedcso.runs.folder import RunFolder
+from fedcso.runs.given import NOTHING, Given
 from fedcso.runs.methods import Method, MethodSpec, owners
 from fedcso.runs.search import Range, optimise
 from fedcso.runs.study import Results, Unit
@@ -60,13 +61,13 @@ class SweepConfig:
                 raise InvalidValue("search", list(self.search), f"ranges for hyper-parameters of {spec.text}")
 
     @classmethod
-    def from_flat(cls, values: Flat) -> "SweepConfig":
+    def from_flat(cls, values: Flat, objects: Given = NOTHING) -> "SweepConfig":
         """Read a flat configuration."""
         grid: dict[str, str] = {}
         for name, text in _assignments("grid", values, "NAME=VALUE,VALUE"):
             grid[name] = f"{grid[name]},{text}" if name in grid else text
         return cls(
-            RunConfig.from_flat({name: value for name, value in values.items() if name not in _SWEEP}),
+            RunConfig.from_flat({name: value for name, value in values.items() if name not in _SWEEP}, objects=objects),
             grid,
             {name: Range.parse(name, text) for name, text in _assignments("search", values, "NAME=LOW:HIGH")},
             values.get("trials", 20),
@@ -75,10 +76,10 @@ class SweepConfig:
         )
 
     @classmethod
-    def of(cls, folder: RunFolder) -> "SweepConfig":
+    def of(cls, folder: RunFolder, objects: Given = NOTHING) -> "SweepConfig":
         """Read the configuration of a run folder; raise if the user's files have changed since the run started."""
         folder.require_same_sources()
-        config = cls.from_flat(folder.config())
+        config = cls.from_flat(folder.config(), objects)
         return replace(config, run=config.run.starting_in(folder))
 
     def flat(self) -> Flat:

@@ -7,10 +7,10 @@ import statistics
 import pytest
 from scipy import stats
 
-from fedcso.cli.work import compare
 from fedcso.core.errors import UnknownName
 from fedcso.reports.recorded import Record
 from fedcso.reports.tables import Estimate
+from fedcso.studies import compare
 from tests.command_line import BAD_INPUT, FINE, LOGISTIC, QUADRATIC, call, read_csv, run, without_drawing
 
 ONE = ["--algorithm", "FCSG"]

@@ -4,7 +4,8 @@ A command has `main(arguments)`, which returns the exit code. A command whose ru
 `resume(folder)`; a command that several processes can share has `follow()`.
 
 A command's file imports what its help needs, and nothing that imports torch or pandas; what it does is imported when it
-does it, from below or from the file of the same name in `cli/work`.
+does it, from below. Commands that are functions in Python too (`fedcso.run`, …) print what these return; a few have
+their work in the file of the same name in `cli/work`.
 """
 
 import importlib
@@ -13,6 +14,7 @@ from types import ModuleType
 from fedcso.core.errors import UnknownName
 
 COMMANDS = {
+    "tour": "show in a minute what this is for: a bias and its remedy, rare positives at several sites",
     "fit": "find the best model for rare positives in tables at several sites",
     "run": "run one or several methods on a problem, for several seeds",
     "resume": "resume a run that was interrupted or killed",

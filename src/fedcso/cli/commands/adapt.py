@@ -16,9 +16,9 @@ examples:
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedcso.cli.parser import simple_parser
 from fedcso.core import atomic
 from fedcso.core.errors import InvalidValue
+from fedcso.runs.parser import simple_parser
 
 if TYPE_CHECKING:
     from fedcso.runs.adaptation import Predictions

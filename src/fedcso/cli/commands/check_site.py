@@ -6,8 +6,8 @@ examples:
   fedcso check-site my.csv --label y --json        the exact message
 """
 
-from fedcso.cli.parser import simple_parser
 from fedcso.federation.sovereignty.policy import Policy
+from fedcso.runs.parser import simple_parser
 
 
 def main(arguments: list[str]) -> int:

@@ -9,7 +9,7 @@ examples:
   fedcso compare runs/A runs/B --allow-different-data
 """
 
-from fedcso.cli.parser import simple_parser
+from fedcso.runs.parser import simple_parser
 
 
 def main(arguments: list[str]) -> int:
@@ -22,7 +22,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--baseline", help="the method to compare with; by default the first")
     parser.add_argument("--allow_different_data", action="store_true", help="compare runs even if their data differ")
     options = parser.parse_args(arguments)
-    from fedcso.cli.work.compare import compare
+    from fedcso.studies.compare import compare
 
-    compare(options.folder, options.metric, options.baseline, options.allow_different_data)
+    wanted = {"metric": options.metric, "baseline": options.baseline}
+    print(compare(*options.folder, **wanted, allow_different_data=options.allow_different_data), end="")
     return 0

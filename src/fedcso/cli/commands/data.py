@@ -5,10 +5,10 @@ examples:
   fedcso data get omniglot
 """
 
-from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import UnknownName
 from fedcso.datasets import load_any
 from fedcso.datasets.fetch.places import DataMissing
+from fedcso.runs.parser import simple_parser
 
 
 def check(name: str) -> str:

@@ -12,10 +12,10 @@ examples:
 
 from dataclasses import fields
 
-from fedcso.cli.folders import open_run
-from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
 from fedcso.reports.wishes import Wishes
+from fedcso.runs.parser import simple_parser
+from fedcso.studies.folders import open_run
 
 
 def main(arguments: list[str]) -> int:

@@ -12,8 +12,8 @@ examples:
   fedcso diagnose runs/2026-01-31_120000_invariant_logistic_1a2b3c
 """
 
-from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
+from fedcso.runs.parser import simple_parser
 
 
 def main(arguments: list[str]) -> int:

@@ -8,10 +8,10 @@ import importlib.util
 import shutil
 
 from fedcso.cli.commands.data import check
-from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
 from fedcso.datasets import TABLES
 from fedcso.runs.folder import environment
+from fedcso.runs.parser import simple_parser
 
 EXTRAS = {
     "flower": ["flwr"],

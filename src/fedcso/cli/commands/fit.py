@@ -15,9 +15,9 @@ examples:
   fedcso fit scans.npz --label tumour --site clinic --mirrored true --minutes 30
 """
 
-from fedcso.cli.parser import simple_parser
 from fedcso.fitting.config import FitConfig
 from fedcso.runs.folder import RunFolder
+from fedcso.runs.parser import simple_parser
 
 
 def main(arguments: list[str]) -> int:

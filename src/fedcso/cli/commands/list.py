@@ -8,7 +8,6 @@ examples:
 from collections.abc import Callable
 
 from fedcso.algorithms import ALGORITHMS
-from fedcso.cli.parser import simple_parser
 from fedcso.core.definition import Imported, Written
 from fedcso.core.errors import UnknownName
 from fedcso.core.schedules import SCHEDULES
@@ -17,6 +16,7 @@ from fedcso.engines import ENGINES
 from fedcso.estimators import ESTIMATORS
 from fedcso.experiments import EXPERIMENTS
 from fedcso.problems import PROBLEMS
+from fedcso.runs.parser import simple_parser
 
 FLOWER = {"flower": Written("fedcso.federation", "").module_summary}
 """Listed with the engines, although it has a command instead of a name for --engine."""

@@ -12,8 +12,8 @@ examples:
 
 from pathlib import Path
 
-from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
+from fedcso.runs.parser import simple_parser
 
 
 def main(arguments: list[str]) -> int:

@@ -5,9 +5,7 @@ examples:
   fedcso report runs/*
 """
 
-from fedcso.cli.folders import open_run
-from fedcso.cli.parser import simple_parser
-from fedcso.runs.folder import RunFolder
+from fedcso.runs.parser import simple_parser
 
 
 def main(arguments: list[str]) -> int:
@@ -15,25 +13,18 @@ def main(arguments: list[str]) -> int:
     parser = simple_parser("report", str(__doc__))
     parser.add_argument("folder", nargs="+", help="run folders")
     paths = parser.parse_args(arguments).folder
-    from fedcso.reports import outputs
-    from fedcso.reports.recorded import record_of
     from fedcso.reports.terminal import show, show_models
+    from fedcso.runs.folder import RunFolder
+    from fedcso.studies.report import report
 
     for path in paths:
-        folder = open_run(path)
-        record = record_of(folder)
-        if not record.declared.metrics:
+        found = report(path)
+        if not found.record.declared.metrics:
             print(
-                f"note    {folder.path} has no metrics.json (it is from an older version), so metrics have no titles "
-                f"and no best model is named; to write it: fedcso resume {folder.path}"
+                f"note    {found.folder} has no metrics.json (it is from an older version), so metrics have no titles "
+                f"and no best model is named; to write it: fedcso resume {found.folder}"
             )
-        table = outputs.write_report(folder, record, outputs.title_of(folder), _all_rounds(folder))
-        show(table, title=f"{folder.path} ({folder.status})")
-        show_models(folder)
-        print(f"report  {folder.path / 'report.html'}")
+        show(found.rows, title=f"{found.folder} ({found.status})")
+        show_models(RunFolder(found.folder))
+        print(f"report  {found.page}")
     return 0
-
-
-def _all_rounds(folder: RunFolder) -> int | None:
-    """Return the number of rounds that a finished run should have; runs with fewer rounds failed."""
-    return folder.config().get("rounds") if folder.status in ("done", "failed") else None

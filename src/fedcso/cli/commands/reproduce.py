@@ -17,9 +17,9 @@ examples:
 
 from pathlib import Path
 
-from fedcso.cli.parser import simple_parser
 from fedcso.experiments import EXPERIMENTS
 from fedcso.runs.folder import RunFolder
+from fedcso.runs.parser import simple_parser
 
 
 def main(arguments: list[str]) -> int:

@@ -8,10 +8,10 @@ examples:
 from pathlib import Path
 
 from fedcso.cli.commands import COMMANDS, load_command, run
-from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.engines import torchrun
 from fedcso.runs.folder import RunFolder
+from fedcso.runs.parser import simple_parser
 
 
 def main(arguments: list[str]) -> int:
@@ -19,6 +19,7 @@ def main(arguments: list[str]) -> int:
     parser = simple_parser("resume", str(__doc__))
     parser.add_argument("folder", help="the run folder")
     parser.add_argument("--ranks", type=int, help="processes of the engine distributed; by default as many as before")
+    parser.add_argument("--quiet", action="store_true", help="do not print the results at the end")
     options = parser.parse_args(arguments)
     folder = RunFolder.open(Path(options.folder))
     name = folder.config().get("command")
@@ -27,7 +28,7 @@ def main(arguments: list[str]) -> int:
         able = [known for known in COMMANDS if hasattr(load_command(known), "resume")]
         raise FedcsoError(f"{folder.path / 'config.yaml'}: command = {name!r} must be one of {', '.join(able)}")
     if command is run:
-        return run.resume(folder, options.ranks)
+        return run.resume(folder, options.ranks, options.quiet)
     if options.ranks is not None:
         raise InvalidValue("ranks", options.ranks, f"left out: a {name} runs in one process")
     if torchrun.size() > 1:

@@ -11,27 +11,33 @@ examples:
   fedcso run classification --engine distributed --ranks 2    in several processes
 """
 
-from fedcso.cli.options import read_options
 from fedcso.runs.folder import RunFolder
+from fedcso.runs.options import read_options
 
 
 def main(arguments: list[str]) -> int:
     """Start a new run."""
     settings = read_options("run", str(__doc__), arguments)
-    from fedcso.cli.work import run
+    from fedcso.reports.terminal import conclude
+    from fedcso.studies.run import start
 
-    return run.start(settings, arguments)
+    result = start(settings, arguments=arguments)
+    return conclude(RunFolder(result.folder), result.rows)
 
 
-def resume(folder: RunFolder, processes: int | None = None) -> int:
+def resume(folder: RunFolder, processes: int | None = None, quiet: bool = False) -> int:
     """Carry out what is left of a run; with the engine distributed the number of processes may change."""
-    from fedcso.cli.work import run
+    from fedcso.reports.terminal import FAILED, conclude
+    from fedcso.studies.run import resume_run
 
-    return run.resume(folder, processes)
+    result = resume_run(folder, processes=processes)
+    if quiet:
+        return FAILED if result.status == "failed" else 0
+    return conclude(folder, result.rows)
 
 
 def follow() -> int:
     """Run on a rank other than the first: follow it, with the same settings, files and data."""
-    from fedcso.cli.work import run
+    from fedcso.studies import following
 
-    return run.follow()
+    return following.follow()

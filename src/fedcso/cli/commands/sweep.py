@@ -11,35 +11,34 @@ examples:
   fedcso sweep invariant_logistic --algorithm FCSG-M --search learning_rate=0.0001:0.1 --trials 20
 """
 
-from fedcso.cli.options import read_options
-from fedcso.cli.parser import Parser
+from typing import TYPE_CHECKING
+
 from fedcso.runs.folder import RunFolder
+from fedcso.runs.options import add_sweep_options, read_options
+
+if TYPE_CHECKING:
+    from fedcso.studies.results import TuningResult
 
 
 def main(arguments: list[str]) -> int:
     """Start a new sweep."""
-    settings = read_options("sweep", str(__doc__), arguments, _options)
-    from fedcso.cli.work import sweep
+    settings = read_options("sweep", str(__doc__), arguments, add_sweep_options)
+    from fedcso.studies.tune import start
 
-    return sweep.start(settings)
+    return _print(start(settings))
 
 
 def resume(folder: RunFolder) -> int:
     """Carry out what is left of a sweep."""
-    from fedcso.cli.work import sweep
+    from fedcso.studies.tune import resume_tuning
 
-    return sweep.resume(folder)
+    return _print(resume_tuning(folder))
 
 
-def _options(parser: Parser) -> None:
-    group = parser.add_argument_group("the sweep")
-    group.add_argument("--grid", type=list[str] | str, default=[], metavar="NAME=VALUE,VALUE", help="values to try")
-    group.add_argument("--search", type=list[str] | str, default=[], metavar="NAME=LOW:HIGH", help="a range to search")
-    group.add_argument("--trials", type=int, default=20, help="the number of settings that a search tries")
-    group.add_argument("--metric", help="the metric that decides, on validation data; by default the judge's")
-    group.add_argument(
-        "--tuning_seeds",
-        type=list[int] | int | str,
-        default=[1000, 1001, 1002],
-        help="seeds of the runs that are compared",
-    )
+def _print(result: "TuningResult") -> int:
+    """Print what was tried and what was chosen; return the exit code."""
+    from fedcso.reports.terminal import conclude, show
+
+    show(result.tried, title="tried, best first")
+    print("chosen settings, on test data:")
+    return conclude(RunFolder(result.folder), result.rows)

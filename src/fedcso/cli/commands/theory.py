@@ -13,9 +13,9 @@ examples:
   fedcso theory --epsilon 0.1 --clients 16 --S-f 0.25 --L-f 1 --S-g 0 --L-g 2 --sigma-g 1 --gap 1
 """
 
-from fedcso.cli.options import add_problem_options
-from fedcso.cli.parser import Parser, simple_parser
 from fedcso.estimators import ESTIMATORS
+from fedcso.runs.options import add_problem_options
+from fedcso.runs.parser import Parser, simple_parser
 
 OPTIONS = {
     "S_f": ("outer_smoothness", "smoothness of f"),

@@ -6,9 +6,6 @@ from typing import Any
 
 from safetensors.torch import load_file
 
-from fedcso.cli.folders import open_run
-from fedcso.cli.options import add_problem_options
-from fedcso.cli.parser import Parser
 from fedcso.core.errors import FedcsoError, InvalidValue, require_positive
 from fedcso.core.plan import Plan
 from fedcso.core.problem import Problem
@@ -20,7 +17,10 @@ from fedcso.reports.terminal import show
 from fedcso.runs.config import RunConfig, option_names
 from fedcso.runs.execute import same_data
 from fedcso.runs.folder import RunFolder
+from fedcso.runs.options import add_problem_options
+from fedcso.runs.parser import Parser
 from fedcso.runs.specs import make_task, task_maker
+from fedcso.studies.folders import open_run
 from fedcso.theory.diagnosis import diagnose
 from fedcso.theory.verdict import Diagnosis, percent
 

@@ -13,7 +13,6 @@ examples:
 import sys
 from pathlib import Path
 
-from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
 from fedcso.federation.sovereignty.approval import (
     SETTINGS,
@@ -25,6 +24,7 @@ from fedcso.federation.sovereignty.approval import (
     read_approved,
 )
 from fedcso.reports.terminal import show
+from fedcso.runs.parser import simple_parser
 
 
 def main(arguments: list[str]) -> int:

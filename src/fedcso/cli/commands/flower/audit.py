@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
 from fedcso.federation.sovereignty.audit import FILE, faults, messages_in, read_head
 from fedcso.federation.sovereignty.policy import Policy, Refused, read_policy
 from fedcso.federation.sovereignty.update import epsilon
 from fedcso.reports.terminal import FAILED, show
+from fedcso.runs.parser import simple_parser
 
 Messages = Sequence[dict[str, Any]]
 

@@ -6,8 +6,8 @@ examples:
 
 from pathlib import Path
 
-from fedcso.cli.parser import simple_parser
 from fedcso.federation.deploy.deployment import Deployment
+from fedcso.runs.parser import simple_parser
 
 
 def main(arguments: list[str]) -> int:

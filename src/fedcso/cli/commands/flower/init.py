@@ -16,8 +16,6 @@ from tempfile import NamedTemporaryFile
 
 import yaml
 
-from fedcso.cli.options import read_options
-from fedcso.cli.parser import Parser, UsageError
 from fedcso.core.errors import FedcsoError, InvalidValue, require
 from fedcso.datasets.tables.agree import ELSEWHERE
 from fedcso.engines.work import require_compatible
@@ -29,6 +27,8 @@ from fedcso.fitting.chosen import Chosen, read_chosen
 from fedcso.reports.wishes import Wishes
 from fedcso.runs.auto_estimator import settle_estimator
 from fedcso.runs.config import Flat, RunConfig, option_names
+from fedcso.runs.options import read_options
+from fedcso.runs.parser import Parser, UsageError
 
 USAGE = "fedcso flower init FOLDER --problem {problem}"
 
@@ -126,7 +126,8 @@ def _one_client_per_site(config: RunConfig, sites: int) -> RunConfig:
         raise InvalidValue("sites", sites, f"{len(task.clients)}, the number of clients of the problem")
     settled = settle_estimator(config, task)
     config = settled.config
-    settled.tell()
+    for note in settled.notes():
+        print(f"note    {note}")
     for algorithm, _ in config.built().values():
         if algorithm.stacks is False and not algorithm.durable:
             raise FedcsoError(f"{type(algorithm).__name__} can't run over real sites; choose another method")

@@ -19,7 +19,6 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError
 from fedcso.federation.deploy.deployment import CONNECTION, Deployment
 from fedcso.federation.journal import FILE
@@ -29,6 +28,7 @@ from fedcso.reports.wishes import Wishes
 from fedcso.runs.callbacks import Interrupted
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.initial_model import FILE as FILE_OF_INIT
+from fedcso.runs.parser import simple_parser
 from fedcso.runs.progress import Display, display
 from fedcso.runs.tables import table_in
 

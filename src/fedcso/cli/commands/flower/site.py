@@ -15,7 +15,6 @@ import os
 from pathlib import Path
 from typing import Any, NoReturn
 
-from fedcso.cli.parser import simple_parser
 from fedcso.core.errors import FedcsoError, InvalidValue, require
 from fedcso.datasets.tables.describe import describe_table
 from fedcso.datasets.tables.roles import names_of
@@ -27,6 +26,7 @@ from fedcso.federation.site import COLUMNS
 from fedcso.federation.sovereignty.policy import read_policy
 from fedcso.federation.sovereignty.writing import policy_text, write_policy
 from fedcso.runs.folder import read_yaml
+from fedcso.runs.parser import simple_parser
 
 
 def main(arguments: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""Run folders that are named on the command line."""
+"""Run folders that a user names."""
 
 from pathlib import Path
 
@@ -8,11 +8,12 @@ from fedcso.runs.folder import RunFolder
 OTHERS = {
     "reproduce": "is a reproduction, not a run: to redraw its figures, use fedcso resume {path}",
     "fit": "is a fit, not a run: its results are in decision.html, and fedcso predict {path} scores new rows",
+    "tour": "is a tour, not a run: its results are in report.html, which fedcso resume {path} writes again",
 }
 """What to say of folders of commands that have no problem, by command."""
 
 
-def open_run(path: str) -> RunFolder:
+def open_run(path: str | Path) -> RunFolder:
     """Open the folder of a run or sweep; raise `FedcsoError` if it is another folder, or names no problem."""
     folder = RunFolder.open(Path(path))
     command = folder.config().get("command")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedcso.cli.parser import Parser, UsageError, join_repeated, simple_parser, use_underscores
+from fedcso.runs.parser import Parser, UsageError, join_repeated, simple_parser, use_underscores
 
 
 def test_dashes_become_underscores_in_names_alone():

@@ -1,4 +1,4 @@
-"""The options of commands that work on a problem, read from the command line and YAML into one flat configuration."""
+"""The options of what works on a problem, read into one flat configuration: from the command line, YAML or keywords."""
 
 import inspect
 import json
@@ -12,7 +12,6 @@ from jsonargparse import SUPPRESS, ActionConfigFile  # type: ignore[attr-defined
 
 from fedcso import algorithms
 from fedcso.algorithms import MAIN
-from fedcso.cli.parser import Parser, join_repeated, split_description, use_underscores
 from fedcso.codecs import SEND_U, spellings
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.plan import Plan
@@ -21,10 +20,12 @@ from fedcso.engines import ENGINES
 from fedcso.estimators import AUTO, ESTIMATORS
 from fedcso.problems import PROBLEMS
 from fedcso.runs.folder import read_yaml
+from fedcso.runs.parser import Parser, join_repeated, split_description, use_underscores
 from fedcso.runs.tracking import TRACKERS
 
 if TYPE_CHECKING:  # importing these imports torch, which help without a problem does not need
     from fedcso.runs.config import Flat
+    from fedcso.runs.given import Given
     from fedcso.runs.specs import TaskMaker
 
 
@@ -36,6 +37,8 @@ class Subject(NamedTuple):
     owners: Mapping[str, Sequence[str]]
     """The methods that have a hyper-parameter, by its name."""
     problem: str | None = None
+    maker: "TaskMaker | None" = None
+    """The function that makes the problem's task, whose arguments are options too."""
     recommended: Recommended = Recommended()
     usable: Collection[str] = ()
     """The hyper-parameters of the methods to run."""
@@ -59,28 +62,59 @@ def read_options(
         subject = Subject(methods, algorithms.owners())
     else:
         subject = _subject(command, arguments, methods)
-    problem = subject.problem or "PROBLEM"
+    parser = _parser(command, docstring, subject, extend, usage)
+    if not arguments[0].startswith("-"):
+        arguments = arguments[1:]
+    values = _with_defaults(parser, parser.parse_args(arguments).as_dict())
+    if values["problem"] != subject.problem:
+        raise InvalidValue("problem", values["problem"], f"{subject.problem!r}, the problem named first, or left out")
+    return values | {"command": command}
+
+
+def read_keywords(
+    command: str, values: "Flat", objects: "Given", extend: Callable[[Parser], None] = lambda parser: None
+) -> "Flat":
+    """Return the keywords of a Python function as a complete flat configuration, as `read_options` does for arguments.
+
+    `objects` are those of the program that names among the values stand for.
+    """
+    texts = values.get("algorithm")
+    subject = _describe(str(values["problem"]), [texts] if isinstance(texts, str) else texts or (), MAIN, objects)
+    usage = "fedcso {command} {problem}" if objects.task is None else "fedcso {command} PROBLEM"
+    parser = _parser(command, "", subject, extend, usage)
+    return _with_defaults(parser, parser.parse_object(values).as_dict()) | {"command": command}
+
+
+def _parser(
+    command: str,
+    docstring: str,
+    subject: Subject,
+    extend: Callable[[Parser], None],
+    usage: str,
+) -> Parser:
+    """Return a parser of all options."""
     shown = (
-        f"here with the options of {problem}" if subject.problem else "problems have options of their own, see below"
+        f"here with the options of {subject.problem}"
+        if subject.problem
+        else "problems have options of their own, see below"
     )
     description, examples = split_description(docstring)
     parser = Parser(
-        prog=usage.format(command=command, problem=problem),
+        prog=usage.format(command=command, problem=subject.problem or "PROBLEM"),
         usage=f"{usage.format(command=command, problem='PROBLEM')} [options]   ({shown})",
         description=description,
         epilog=examples,
     )
     _add_options(parser, command, subject, extend)
-    if not arguments[0].startswith("-"):
-        arguments = arguments[1:]
+    return parser
+
+
+def _with_defaults(parser: Parser, given: "Flat") -> "Flat":
+    """Return complete values: a name without a value (null in a file) leaves the setting at its default."""
     defaults = parser.get_defaults().as_dict()
-    given = parser.parse_args(arguments).as_dict()
-    # A name without a value in a file (null) leaves the setting at its default.
-    values: Flat = {name: defaults.get(name) if value is None else value for name, value in given.items()}
+    values = {name: defaults.get(name) if value is None else value for name, value in given.items()}
     values.pop("config", None)
-    if values["problem"] != problem:
-        raise InvalidValue("problem", values["problem"], f"{problem!r}, the problem named first, or left out")
-    return values | {"command": command}
+    return values
 
 
 def _subject(command: str, arguments: list[str], usual: Sequence[str]) -> Subject:
@@ -90,14 +124,21 @@ def _subject(command: str, arguments: list[str], usual: Sequence[str]) -> Subjec
     texts = next((json.loads(value) for option, value in pairwise(options) if option == "--algorithm"), None)
     texts = texts or _methods_in(content)
     problem = arguments[0] if arguments and not arguments[0].startswith("-") else _problem_in(command, file, content)
-    from fedcso.runs.methods import owners, parse_methods
-    from fedcso.runs.specs import task_maker
+    from fedcso.runs.given import NOTHING
 
-    named = parse_methods(texts) if texts else ()
-    advice = recommended(task_maker(problem))
-    specs = named or parse_methods(advice.methods or usual)
+    return _describe(problem, texts, usual, NOTHING)
+
+
+def _describe(problem: str, texts: Sequence[str], usual: Sequence[str], objects: "Given") -> Subject:
+    """Return what is known of a problem and of the methods that are named, or else recommended or usual."""
+    from fedcso.runs.methods import owners
+
+    named = objects.parse_methods(texts) if texts else ()
+    maker = objects.maker(problem)
+    advice = recommended(maker)
+    specs = named or objects.parse_methods(advice.methods or usual)
     usable = {name for spec in specs for name in spec.hyper_parameters({})}
-    return Subject([spec.text for spec in specs], owners(specs), problem, advice, usable)
+    return Subject([spec.text for spec in specs], owners(specs), problem, maker, advice, usable)
 
 
 def _problem_in(command: str, file: Path | None, content: "Flat") -> str:
@@ -154,7 +195,7 @@ def _add_options(parser: Parser, command: str, subject: Subject, extend: Callabl
     )
     parser.add_class_arguments(Plan, as_group=True)
     parser.set_defaults(dict(subject.recommended.plan))
-    _add_options_of_problem(parser, subject.problem)
+    _add_options_of_problem(parser, subject)
     group = parser.add_argument_group("start")
     group.add_argument(
         "--init",
@@ -193,18 +234,16 @@ def _add_options(parser: Parser, command: str, subject: Subject, extend: Callabl
         hyper_parameters.add_argument(f"--{name}", type=int | float | str, metavar="VALUE", default=default, help=words)
 
 
-def _add_options_of_problem(parser: Parser, problem: str | None) -> None:
+def _add_options_of_problem(parser: Parser, subject: Subject) -> None:
     """Add the options of a problem, or say how to see them if none is named."""
-    if problem is None:
+    if subject.problem is None or subject.maker is None:
         parser.add_argument_group(
             "options of the problem",
             f"{parser.prog} --help shows them, and what the problem recommends for the others. "
             f"PROBLEM is your own (path.py:name, module:name) or one of {', '.join(PROBLEMS)}.",
         )
         return
-    from fedcso.runs.specs import task_maker
-
-    add_problem_options(parser, task_maker(problem), problem)
+    add_problem_options(parser, subject.maker, subject.problem)
 
 
 def add_problem_options(parser: Parser, maker: "TaskMaker", problem: str) -> None:
@@ -226,3 +265,18 @@ def add_problem_options(parser: Parser, maker: "TaskMaker", problem: str) -> Non
     except ValueError as error:  # a function without a signature, or a type that jsonargparse does not know
         reason = re.sub(r" from <.*?>", "", str(error))
         raise FedcsoError(f"problem: the arguments of {problem} can't be options: {reason}") from error
+
+
+def add_sweep_options(parser: Parser) -> None:
+    """Add the options of a sweep."""
+    group = parser.add_argument_group("the sweep")
+    group.add_argument("--grid", type=list[str] | str, default=[], metavar="NAME=VALUE,VALUE", help="values to try")
+    group.add_argument("--search", type=list[str] | str, default=[], metavar="NAME=LOW:HIGH", help="a range to search")
+    group.add_argument("--trials", type=int, default=20, help="the number of settings that a search tries")
+    group.add_argument("--metric", help="the metric that decides, on validation data; by default the judge's")
+    group.add_argument(
+        "--tuning_seeds",
+        type=list[int] | int | str,
+        default=[1000, 1001, 1002],
+        help="seeds of the runs that are compared",
+    )

@@ -1,26 +1,82 @@
 """Compare the last evaluations of runs."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedcso.core.errors import FedcsoError, UnknownName
+import pandas as pd
+
+from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
 from fedcso.core.intervals import mean_and_interval
 from fedcso.core.metric import DeclaredMetrics
+from fedcso.reports import figures, notebook
 from fedcso.reports.recorded import Record, has, record_of
-from fedcso.reports.tables import Estimate, summary
-from fedcso.reports.terminal import show
+from fedcso.reports.tables import Estimate, flat, summary
+from fedcso.reports.terminal import as_text
 from fedcso.runs.folder import RunFolder
+from fedcso.studies.results import RunResult
 
 
-def compare(paths: Sequence[str], metric: str | None, baseline: str | None, allow_different_data: bool) -> None:
-    """Print the last evaluations and the paired differences."""
-    folders = [RunFolder.open(Path(path)) for path in paths]
+@dataclass(frozen=True)
+class Comparison:
+    """Several runs side by side. In a notebook it shows its tables and the curves."""
+
+    record: Record
+    """The evaluations of all runs."""
+    paired: Sequence[dict[str, Any]]
+    """The differences as rows, with estimates as values."""
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The last evaluation of every method: means over seeds; “±” are half-widths of 95 % intervals."""
+        return pd.DataFrame(flat(summary(self.record)))
+
+    @property
+    def differences(self) -> pd.DataFrame:
+        """The difference of every other method to the baseline, over the seeds that both have."""
+        return pd.DataFrame(flat(self.paired))
+
+    @property
+    def figure(self) -> figures.Drawing:
+        """The learning curves of all methods."""
+        return figures.curves(self.record, "comparison")
+
+    def summary(self) -> str:
+        """Return both tables as text."""
+        return as_text(summary(self.record), "last evaluation") + as_text(self.paired, "paired differences")
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        tables = notebook.table(summary(self.record)) + notebook.table(self.paired)
+        return tables + notebook.picture(self.figure)
+
+
+def compare(
+    *runs: str | Path | RunResult,
+    metric: str | None = None,
+    baseline: str | None = None,
+    allow_different_data: bool = False,
+) -> Comparison:
+    """Compare runs: the last evaluation of every method, and differences that are paired by seed.
+
+    This is `fedcso compare` in Python.
+
+    Args:
+        runs: run folders, or what `fedcso.run` has returned
+        metric: the metric of the differences; by default the most informative one that all runs have
+        baseline: the method to compare with; by default the first
+        allow_different_data: True to compare runs even if their test data differ
+    """
+    if not runs:
+        raise InvalidValue("runs", [], "one or several run folders")
+    folders = [RunFolder.open(run.folder if isinstance(run, RunResult) else Path(run)) for run in runs]
     if not allow_different_data:
         _require_same_data(folders)
     record = _merge(folders)
-    show(summary(record), title="last evaluation")
-    show(differences(record, metric, baseline), title="paired differences")
+    return Comparison(record, differences(record, metric, baseline))
 
 
 def _require_same_data(folders: list[RunFolder]) -> None:

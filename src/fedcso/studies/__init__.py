@@ -1,0 +1,1 @@
+"""What the commands do, as Python functions: run, tune, compare, report, load, resume; notebooks show the results."""
