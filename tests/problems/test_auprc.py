@@ -90,6 +90,25 @@ def test_g_and_f_on_tiny_numbers(itself, g, f):
     assert value == pytest.approx(f, rel=1e-15)
 
 
+def test_cross_entropy_is_a_third_entry_of_g():
+    """g₃ is log(1 + e^−2) of z⁺, and the mean of log(1 + e^h) of the negatives among all three inner samples."""
+    scores = 2.0, [3.0, 1.5, 0.5], [1, 0, 0]
+    alone, f, slope = on_scores(*scores)
+    y, value, gradient = on_scores(*scores, cross_entropy=0.3)
+    entropy = math.log1p(math.exp(-2)) + (math.log1p(math.exp(1.5)) + math.log1p(math.exp(0.5))) / 3
+    assert y == pytest.approx([*alone, entropy], rel=1e-15)
+    assert value == pytest.approx(f + 0.3 * entropy, rel=1e-15)
+    sigmoid = torch.tensor([-2.0, 0.0, 1.5, 0.5], dtype=torch.float64).sigmoid() * torch.tensor(
+        [-1, 0, 1 / 3, 1 / 3], dtype=torch.float64
+    )
+    assert_close(gradient, slope + 0.3 * sigmoid)
+
+
+def test_cross_entropy_needs_raw_scores():
+    with pytest.raises(InvalidValue, match=r"cross_entropy = 1\.0 must be 0 with sigmoid"):
+        a_problem(cross_entropy=1.0, sigmoid=True)
+
+
 def test_scores_are_raw_unless_they_go_through_a_sigmoid():
     """The logits ln 3 and −ln 3 have the scores ¾ and ¼; the logits differ by more than the margin."""
     scores = math.log(3), [-math.log(3), math.log(3)], [0, 1]

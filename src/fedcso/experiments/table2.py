@@ -14,7 +14,7 @@ from fedcso.core.trace import Trace
 from fedcso.experiments import trials
 from fedcso.experiments.experiment import Experiment, Runner
 from fedcso.experiments.rare_positives import (
-    METHODS,
+    TABLE2_METHODS,
     Curve,
     Method,
     Table2Settings,
@@ -45,7 +45,7 @@ def settings(quick: bool) -> Table2Settings:
         rounds={"digits": 40, "mnist": 50, "cifar10": 200},
         trial_rounds={"digits": 0, "mnist": 13, "cifar10": 50},
         trial_turns=0,
-        rates=[0.3] if quick else [0.25, 0.5, 1.0],
+        rates=[0.3] if quick else [0.3, 1.0, 3.0],
         clip=[1.0],
         momentum=[0.5],
         proximity=[0.01],
@@ -60,10 +60,10 @@ def execute(folder: RunFolder, config: Table2Settings) -> None:
     tuning: list[dict[str, Any]] = []
     precision: dict[str, dict[str, list[float]]] = {}
     for data in config.data:
-        tasks = {method: _task(config, data, what) for method, what in METHODS.items()}
+        tasks = {method: _task(config, data, what) for method, what in TABLE2_METHODS.items()}
         tried = _tuned(config, data, tasks, run)
         chosen = {method: trials.best(some) for method, some in tried.items()}
-        units = {method: _unit(config, data, tasks[method], chosen[method], method) for method in METHODS}
+        units = {method: _unit(config, data, tasks[method], chosen[method], method) for method in TABLE2_METHODS}
         found = run.outcomes(list(units.values()))
         precision[data] = {
             method: [one.rows[-1][AVERAGE_PRECISION.name] for one in found[unit.name][0]]
@@ -76,7 +76,7 @@ def execute(folder: RunFolder, config: Table2Settings) -> None:
     folder.write("metrics.csv", tables.as_csv([{"data": curve.data, **row} for curve in curves for row in curve.rows]))
     folder.write("trials.csv", tables.as_csv(tuning))
     pictures = [Picture("table2", panels(curves), "Test average precision; mean over seeds with 95 % bands.")]
-    trials_each = len(tuning) // len(config.data) // len(METHODS)
+    trials_each = len(tuning) // len(config.data) // len(TABLE2_METHODS)
     conclude(folder, describe(config, trials_each), pictures, table, check(precision), run.seconds)
 
 
@@ -88,12 +88,12 @@ def _options(config: Table2Settings, data: str, what: Method) -> dict[str, Any]:
     """Return the options of a method's problem."""
     names = ("mirrored", "moved", "margin", "sigmoid") if what.problem == "auprc" else ("mirrored", "moved")
     common = {"data": data, "clients": config.clients, "removed": config.removed}
-    return common | dict(what.options) | {name: getattr(config, name)[data] for name in names}
+    return common | {name: getattr(config, name)[data] for name in names} | dict(what.options)
 
 
 def _labels(config: Table2Settings, data: str, method: str) -> dict[str, Any]:
     """Return what a unit stands for: the method, its problem and the problem's options."""
-    what = METHODS[method]
+    what = TABLE2_METHODS[method]
     return {"method": method, "problem": what.problem} | _options(config, data, what)
 
 
@@ -109,7 +109,7 @@ def _prepared(
     config: Table2Settings, method: str, settings: trials.Settings, rounds: int
 ) -> tuple[Plan, list[Algorithm]]:
     """Return the plan and the method with settings."""
-    what = METHODS[method]
+    what = TABLE2_METHODS[method]
     plan = Plan(
         rounds,
         config.local_steps,
@@ -145,7 +145,7 @@ def _tuned(config: Table2Settings, data: str, tasks: dict[str, Task], run: Runne
 
     spaces = {
         method: Space(config.rates, {name: getattr(config, name) for name in ("clip", *what.others)})
-        for method, what in METHODS.items()
+        for method, what in TABLE2_METHODS.items()
     }
     return trials.search(spaces, config.trial_turns, turn)
 

@@ -58,6 +58,10 @@ def _average_precision(scores: Scores, sites: Sites) -> tuple[Problem, Judge]:
     return AUPRC(scores), ranking_judge(scores)
 
 
+def _average_precision_and_cross_entropy(scores: Scores, sites: Sites) -> tuple[Problem, Judge]:
+    return AUPRC(scores, cross_entropy=1.0), ranking_judge(scores)
+
+
 def _cross_entropy(scores: Scores, sites: Sites) -> tuple[Problem, Judge]:
     return CrossEntropy(scores), ranking_judge(scores)
 
@@ -122,6 +126,15 @@ OBJECTIVES = {
         _falling_with_momentum,
         outer_batch=POSITIVES,
         after="weighted",
+    ),
+    "joint": Objective(
+        "FCSG-M on average precision and cross-entropy together",
+        "auprc",
+        _average_precision_and_cross_entropy,
+        "FCSG-M",
+        _falling_with_momentum,
+        {"cross_entropy": 1.0},
+        outer_batch=POSITIVES,
     ),
     "auroc": Objective("CODA+ on AUROC", "auroc", _area_under_roc, "CODA+", _in_stages),
 }

@@ -14,6 +14,11 @@ population g₂ can't be 0, because z⁺ is one of the z, with ℓ = s². Theref
 samples (`itself`): then g₂ ≥ s²/(m+1), and a positive ranked above all others has f = −1 and no gradient. This adds a
 bias of order 1/m, the same order as that of every nested estimate.
 
+Optionally the cross-entropy of positives and negatives is added with a weight μ (`cross_entropy`). It is a third entry
+of g, so the objective has the same form, and every example teaches the network, not only those within the margin:
+
+    g₃ = log(1 + e^−h(z⁺)) + 1(y = 0) log(1 + e^h(z)),      f(g) = −g₁ / g₂ + μ g₃
+
 Inner samples are drawn as in the data, or with a chosen share of positives and weights (`fedcso.problems.strata`).
 
 Reference: Qi, Luo, Xu, Ji, Yang, Stochastic Optimization of Areas Under Precision-Recall Curves with Provable
@@ -24,8 +29,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 
-from fedcso.core.errors import FedcsoError, require_nonnegative, require_positive
+from fedcso.core.errors import FedcsoError, InvalidValue, require_nonnegative, require_positive
 from fedcso.core.problem import Problem
 from fedcso.core.recommended import with_methods, with_plan
 from fedcso.core.task import Task
@@ -59,10 +65,15 @@ class AUPRC(Problem):
     """The weight of a positive among its own m inner samples; 0 for the literal estimate."""
     strata: Strata = Strata()  # noqa: RUF009 - frozen
     """How many inner samples are positive, and the share of positives for which precision is estimated."""
+    cross_entropy: float = 0.0
+    """μ, the weight of the cross-entropy."""
 
     def __post_init__(self) -> None:
         require_positive("margin", self.margin)
         require_nonnegative("itself", self.itself)
+        require_nonnegative("cross_entropy", self.cross_entropy)
+        if self.cross_entropy and self.sigmoid:
+            raise InvalidValue("cross_entropy", self.cross_entropy, "0 with sigmoid, because it needs raw scores")
 
     def init(self, rng: torch.Generator) -> Tree:
         """Return the network's initial weights, see `Model`."""
@@ -85,7 +96,7 @@ class AUPRC(Problem):
         return Examples(data.inputs[chosen], data.labels[chosen])
 
     def inner(self, x: Tree, xi: Positives, eta: Examples | Weighted) -> torch.Tensor:
-        """Return ĝ of each positive, with shape (b, 2)."""
+        """Return ĝ of each positive, with shape (b, 2), or (b, 3) with cross-entropy."""
         return self.compare(*self.score(x, xi, eta))
 
     def score(self, x: Tree, xi: Positives, eta: Examples | Weighted) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
@@ -101,18 +112,22 @@ class AUPRC(Problem):
         self, outer: torch.Tensor, inner: dict[str, torch.Tensor], counts: torch.Tensor | None = None
     ) -> torch.Tensor:
         """Return ĝ of each positive, given the scores."""
-        losses = (self.margin - outer.unsqueeze(1) + inner["score"]).relu().square()
-        if "weight" in inner:
-            losses = losses * inner["weight"]
-        losses = losses if counts is None else losses * counts
+        weights = inner.get("weight", torch.ones_like(inner["score"]))
+        weights = weights if counts is None else weights * counts
+        losses = (self.margin - outer.unsqueeze(1) + inner["score"]).relu().square() * weights
         total = losses.shape[1] if counts is None else counts.sum()
         own = self.itself * self.margin**2
         sums = torch.stack([(losses * inner["positive"]).sum(1), losses.sum(1)], -1)
-        return (sums + own) / (total + self.itself)
+        compared = (sums + own) / (total + self.itself)
+        if not self.cross_entropy:
+            return compared
+        negatives = (F.softplus(inner["score"]) * ~inner["positive"] * weights).sum(-1) / total
+        return torch.cat([compared, (F.softplus(-outer) + negatives).unsqueeze(-1)], -1)
 
     def outer(self, y: torch.Tensor, xi: Positives) -> torch.Tensor:
-        """Return −g₁/g₂, or 0 if all losses are 0 (which `itself` rules out)."""
-        return -y[..., 0] / y[..., 1].clamp_min(torch.finfo(y.dtype).tiny)
+        """Return −g₁/g₂ + μ g₃; without the first term if all losses are 0 (which `itself` rules out)."""
+        precision = y[..., 0] / y[..., 1].clamp_min(torch.finfo(y.dtype).tiny)
+        return self.cross_entropy * y[..., 2] - precision if self.cross_entropy else -precision
 
     def inner_samples(self, b: int, m: int) -> int:
         """Return m if the inner batch is shared, else b·m."""
@@ -148,6 +163,7 @@ def auprc(
     itself: float = 1.0,
     inner_positives: float | None = None,
     prevalence: float | None = None,
+    cross_entropy: float = 0.0,
     train_on: str = "sites",
     **where: Any,
 ) -> Task:
@@ -161,11 +177,12 @@ def auprc(
         itself: weight of a positive among its own inner samples, which keeps g₂ away from 0
         inner_positives: share of positives among inner samples, weighted so that nothing else changes; as in the data
         prevalence: share of positives for which precision is estimated; that of each client's data
+        cross_entropy: μ, weight of the cross-entropy that is added to the objective
         train_on: sites (federated), pooled (all data in one place), or the name of one site
         where: the data, see load_sites
     """
     sites = load_sites(**where)
     strata = Strata(inner_positives, prevalence)
-    problem = AUPRC(build_scores(net, sites), margin, sigmoid, shared, itself, strata)
+    problem = AUPRC(build_scores(net, sites), margin, sigmoid, shared, itself, strata, cross_entropy)
     judge = ranking_judge(problem.scores, sigmoid=sigmoid)
     return make_site_task(problem, judge, sites, train_on)
