@@ -1,4 +1,4 @@
-"""Sphinx: Markdown pages by MyST, the look by Furo, the API from docstrings."""
+"""Sphinx: Markdown pages and notebooks by MyST, the look by Furo, the API from docstrings."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,12 @@ from docs import api, gallery
 project = "fedcso"
 author = "The fedcso developers"
 version = release = fedcso.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
+nb_execution_mode = "force"  # the notebooks are kept without outputs
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = 600
+nb_merge_streams = True
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 html_theme = "furo"

@@ -2,6 +2,7 @@
 
 import gc
 import inspect
+import json
 import os
 import re
 import sys
@@ -21,6 +22,9 @@ from tests.forks import SERVER
 ROOT = Path(__file__).parent.parent
 PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "api"]  # which is made
 BLOCKS = {page: re.findall(r"^```python\n(.*?)^```", page.read_text(), re.S | re.M) for page in PAGES}
+
+
+NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
 
 
 def name_of(page):
@@ -59,8 +63,10 @@ def test_it_builds_without_a_warning_and_has_every_page_public_object_and_module
     process.start()
     process.join()
     assert process.exitcode == 0, (tmp_path / "said.txt").read_text()
-    for page in PAGES:
+    for page in [*PAGES, *NOTEBOOKS]:
         assert (tmp_path / name_of(page)).with_suffix(".html").is_file()
+    for notebook in NOTEBOOKS:  # the build executes them
+        assert "cell_output" in (tmp_path / name_of(notebook)).with_suffix(".html").read_text()
     api_pages = {page.stem: page.read_text() for page in (tmp_path / "api").glob("*.html")}
     for name in fedcso.__all__:
         thing = getattr(fedcso, name)
@@ -90,6 +96,15 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path):
     process.start()
     process.join()
     assert process.exitcode == 0, (tmp_path / "said.txt").read_text()
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=name_of)
+def test_notebooks_are_kept_without_outputs_and_link_to_pages_that_are_there(notebook):
+    cells = json.loads(notebook.read_text())["cells"]
+    assert not any(cell.get("outputs") for cell in cells)
+    text = "".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    for path in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        assert (notebook.parent / path).is_file(), path
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

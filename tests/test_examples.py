@@ -1,6 +1,5 @@
 """The examples do what they say."""
 
-import json
 import re
 import subprocess
 import sys
@@ -50,19 +49,6 @@ def test_few_shots_are_learnt(capsys):
     assert (
         len(re.findall(r"round +\d+  accuracy on unseen characters 0\.\d{3} ± 0\.\d{3}", capsys.readouterr().out)) == 2
     )
-
-
-def test_the_notebook_runs(tmp_path):
-    nbformat = pytest.importorskip("nbformat", reason="needs nbformat: pip install 'fedcso[dev]'")
-    nbclient = pytest.importorskip("nbclient", reason="needs nbclient: pip install 'fedcso[dev]'")
-    notebook = nbformat.read(EXAMPLES / "bias.ipynb", as_version=4)
-    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    assert any(output.output_type == "display_data" for cell in notebook.cells for output in cell.get("outputs", []))
-
-
-def test_the_notebook_is_kept_without_outputs():
-    for cell in json.loads((EXAMPLES / "bias.ipynb").read_text())["cells"]:
-        assert not cell.get("outputs")
 
 
 @pytest.mark.parametrize("name", ["own_model", "fraud_auprc", "fewshot"])
