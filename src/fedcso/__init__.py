@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from fedcso.estimators import ESTIMATORS
     from fedcso.estimators.mean_outside import mean_outside
     from fedcso.estimators.plain import plain
-    from fedcso.experiments.tour import TourResult, tour
     from fedcso.fitting.python import fit
     from fedcso.models import Functional
     from fedcso.problems import PROBLEMS
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from fedcso.studies.report import report
     from fedcso.studies.results import RunResult, TuningResult
     from fedcso.studies.run import run
+    from fedcso.studies.tour import TourResult, tour
     from fedcso.studies.tune import tune
     from fedcso.theory.diagnosis import diagnose
     from fedcso.theory.verdict import Diagnosis
@@ -73,7 +73,7 @@ _PLACES = {
     "Snapshot": "fedcso.engines.snapshot",
     "State": "fedcso.core.algorithm",
     "Task": "fedcso.core.task",
-    "TourResult": "fedcso.experiments.tour",
+    "TourResult": "fedcso.studies.tour",
     "Trace": "fedcso.core.trace",
     "TuningResult": "fedcso.studies.results",
     "UnknownName": "fedcso.core.errors",
@@ -90,7 +90,7 @@ _PLACES = {
     "resume": "fedcso.studies.kept",
     "run": "fedcso.studies.run",
     "stream": "fedcso.core.streams",
-    "tour": "fedcso.experiments.tour",
+    "tour": "fedcso.studies.tour",
     "tune": "fedcso.studies.tune",
 }
 """The module of each public name. The imports above say the same to type checkers and editors."""

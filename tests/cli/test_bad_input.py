@@ -336,8 +336,12 @@ def test_metrics_that_are_none_are_refused(folder):
 
 
 CONFIGURATIONS = {
-    "no command": ({"problem": "nested_quadratic"}, ["resume"], ["command = None must be one of fit, run, sweep"]),
-    "another command": ({"command": "list"}, ["resume"], ["command = 'list' must be one of fit, run, sweep"]),
+    "no command": (
+        {"problem": "nested_quadratic"},
+        ["resume"],
+        ["command = None must be one of tour, fit, run, sweep"],
+    ),
+    "another command": ({"command": "list"}, ["resume"], ["command = 'list' must be one of tour, fit, run, sweep"]),
     "no problem": ({"command": "run"}, ["resume", "report", "diagnose", "decide"], ["add a line `problem: NAME`"]),
     "a reproduction": ({"command": "reproduce"}, ["report", "diagnose", "decide"], ["is a reproduction, not a run"]),
 }

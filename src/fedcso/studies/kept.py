@@ -7,13 +7,13 @@ from typing import NamedTuple
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.task import Task
-from fedcso.experiments.tour import TourResult, resume_tour
 from fedcso.fitting.fitted import Fitted
 from fedcso.fitting.python import resume_fit
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.given import Given
 from fedcso.studies.results import RunResult, TuningResult
 from fedcso.studies.run import resume_run
+from fedcso.studies.tour import TourResult, resume_tour
 from fedcso.studies.tune import resume_tuning
 
 Result = RunResult | TuningResult | Fitted | TourResult

@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seeds", type=int, help="the number of seeds (default: 5)")
     parser.add_argument("--out", default="runs", metavar="FOLDER", help="where run folders are created")
     options = parser.parse_args(arguments)
-    from fedcso.experiments.tour import tour
+    from fedcso.studies.tour import tour
 
     print(tour(quick=options.quick, seeds=options.seeds, out=options.out))
     return 0
@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
 
 def resume(folder: RunFolder) -> int:
     """Carry out what is left of a tour."""
-    from fedcso.experiments.tour import resume_tour
+    from fedcso.studies.tour import resume_tour
 
     print(resume_tour(folder))
     return 0
