@@ -25,8 +25,8 @@ from fedcso.federation.deploy.keys import LOOPBACK, make_authority, make_server_
 from fedcso.federation.deploy.processes import Processes, free_port
 from fedcso.federation.deploy.watchdog import listens
 from fedcso.federation.options import COORDINATOR_ONLY
-from fedcso.federation.sovereignty.peers import PEERS
 from fedcso.federation.sovereignty.approval import approve, files_of_app
+from fedcso.federation.sovereignty.peers import PEERS
 from fedcso.federation.sovereignty.policy import read_policy
 from fedcso.federation.sovereignty.writing import policy_text, write_policy
 from fedcso.runs.folder import read_yaml

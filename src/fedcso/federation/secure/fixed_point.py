@@ -23,6 +23,9 @@ from fedcso.federation.errors import Tellable
 SUM_BITS = 59
 """The absolute value of a sum is at most 2^59; 63 bits would fit."""
 
+SLACK = 1e-9
+"""How much larger a sum may be than the ranges say, relatively: numbers of 64 bits are rounded in float64."""
+
 DEFAULT_RANGE = "65536"
 
 
@@ -51,7 +54,7 @@ class Ranges:
                 value = float(number)
             except ValueError:
                 value = math.nan
-            if not 0 < value < math.inf or (equals and not path.strip()):
+            if not 0 < value < math.inf or (equals and not path.strip()) or "=" in path:
                 raise InvalidValue("secure_range", text, "a number, or numbers by part, as in 65536, u = 1e9")
             if equals:
                 by_path[path.strip()] = value
@@ -101,7 +104,7 @@ def decode(total: Tree, dtypes: Sequence[torch.dtype], ranges: Ranges, sites: in
     for (path, leaf), dtype in zip(named_leaves(total), dtypes, strict=True):
         limit = ranges.of(_below(path))
         power = exponent(limit, sites)
-        largest = min(2**SUM_BITS, math.ceil(math.ldexp(limit, -power) * weights)) + count
+        largest = int(math.ldexp(limit, -power) * weights * (1 + SLACK)) + count
         if bool(((leaf > largest) | (leaf < -largest)).any()):
             raise ImpossibleSum(f"the sum of {_below(path)} is outside what updates within the ranges can give")
         means.append((leaf.to(torch.float64) * math.ldexp(1.0, power) / weights).to(dtype))
