@@ -15,6 +15,7 @@ from fedcso.federation.remote_problem import RemoteProblem, SiteInfo
 from fedcso.federation.request import COUNTS, Order
 from fedcso.federation.rounds import Connection
 from fedcso.federation.secure.answers import SECURE
+from fedcso.federation.secure.revealed import Revealed
 from fedcso.federation.server import coordinate, over_sites
 from fedcso.federation.sovereignty.policy import FILE as POLICY
 from fedcso.federation.sovereignty.writing import policy_text
@@ -44,6 +45,8 @@ class Sites:
     absent: set = field(default_factory=set)
     rows: list = field(default_factory=list)
     """What the journal holds."""
+    revealed: Revealed = field(default_factory=Revealed)
+    """Which secure sums sites were asked to reveal."""
     policies: dict = field(default_factory=dict)
     """Other values of keys in the policies of some sites."""
 
@@ -57,13 +60,13 @@ class Sites:
     def play(self, monkeypatch, seed=0, **options):
         """A run of the configuration's only method over the sites."""
         monkeypatch.setattr(rounds, "exchange", self.exchange)
-        federation = Federation(sites=",".join(self.names), min_sites=1, **self.options)
+        federation = Federation(**({"sites": ",".join(self.names), "min_sites": 1} | self.options))
         about = [SiteInfo(self.task.problem.size(data)) for data in self.task.clients]
         nodes = {n: n for n in range(len(self.names)) if n not in self.absent}
         known = SimpleNamespace(nodes=nodes, names=self.names, about=about, wait=lambda *a: None)
         journal = SimpleNamespace(record=self.rows.extend)
         order = Order(self.config, self.names, run="run", algorithm=self.name)
-        engine = over_sites(Connection(None, federation, known, journal), order)
+        engine = over_sites(Connection(None, federation, known, journal, self.revealed), order)
         task = Task(RemoteProblem(self.task.problem), about)
         return run(self.algorithm, task, self.plan, seed, engine=engine, codec=self.codec, **options)
 

@@ -28,6 +28,10 @@ class SecureSites(Sites):
 
     before: dict = field(default_factory=dict)
     """(site, kind of message) to a function of the words and the tree of a message: it is changed on its way."""
+    after: dict = field(default_factory=dict)
+    """(site, kind of message) to a function of the words and the tree of its answer: the site lies."""
+    replaced: dict = field(default_factory=dict)
+    """(site, kind of message) to what is answered instead."""
     lost: set = field(default_factory=set)
     """(site, kind of message): the site does not answer."""
     seen: list = field(default_factory=list)
@@ -55,6 +59,9 @@ class SecureSites(Sites):
         if (node, name) in self.lost:
             return Response(None, NO_ANSWER, 1.0, size(content), 0)
         arrival = super().answered(node, content, kind)
+        if change := self.after.get((node, name)):
+            arrival = arrival._replace(content=pack(*change(*unpack(arrival.content))))
+        arrival = arrival._replace(content=self.replaced.get((node, name), arrival.content))
         self.seen.append((node, name, content, arrival.content))
         return arrival
 

@@ -136,7 +136,7 @@ def test_too_few_shares_recover_nothing(four):
         unmask(four.ledger, sum(four.masked.values()), revealed)
 
 
-@pytest.mark.parametrize("survivors", [["oslo"], ["oslo", "rome"], [], NAMES + ["bonn"], ["oslo"] * 3, "oslo", None])
+@pytest.mark.parametrize("survivors", [["oslo"], ["oslo", "rome"], [], [*NAMES, "bonn"], ["oslo"] * 3, "oslo", None])
 def test_a_site_does_not_confirm_a_sum_over_too_few_or_unknown_sites(four, survivors):
     with pytest.raises(Refused):
         party.confirm(four.states["oslo"], IDENTITIES["oslo"], survivors)
