@@ -50,7 +50,8 @@ def secure_update(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
     encoded = encode(whole, ranges, count, terms.share(site.name))
     hidden = unflatten(encoded, party.masked(own, flatten(encoded)))
     keeping.keep("secure_confirm", own)
-    return words | {"dtypes": [NAMES[leaf.dtype] for _, leaf in named_leaves(whole)]}, hidden
+    dtypes = [NAMES[leaf.dtype] for _, leaf in named_leaves(whole)]
+    return words | {"dtypes": dtypes, "masked_with": sorted(own.shares)}, hidden
 
 
 def secure_confirm(order: Order, tree: Tree, site: Site, app: Path) -> Answer:

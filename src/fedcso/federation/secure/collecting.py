@@ -55,6 +55,7 @@ class SecureSums:
         exchange.ask(
             "secure_shares", keys, lambda _: {"keys": keys}, lambda site, said, _: ledger.add_shares(site, said)
         )
+        exchange.leave_out(ledger.settle())
         _require(ledger.dealt, least, "dealt shares")
         masked = self._masked(attempt, exchange, ledger)
         _require(masked, least, "sent masked updates")
@@ -97,6 +98,7 @@ class SecureSums:
         exchange.ask("secure_update", ledger.dealt, lambda site: {"boxes": ledger.boxes_for(site)}, read, model=True)
         kept, strange = accept_masked(found, expected)
         exchange.leave_out(strange)
+        ledger.restrict(next(iter(kept.values())).masked_with if kept else ())
         return kept
 
     def _reveal(self, exchange: "Exchange", ledger: Ledger) -> dict[str, dict[str, str]]:
@@ -170,8 +172,8 @@ class Exchange:
                     self.faults[n] = reason
 
     def leave_out(self, faults: Mapping[str, str]) -> None:
-        """Leave out sites, with reasons."""
-        self.faults |= {self.clients[site]: reason for site, reason in faults.items()}
+        """Leave out sites, with reasons, unless they are left out already."""
+        self.faults = {self.clients[site]: reason for site, reason in faults.items()} | self.faults
 
 
 def _together(before: Response | None, now: Response) -> Response:

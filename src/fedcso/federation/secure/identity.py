@@ -48,17 +48,20 @@ class Identity:
         """Return the signature of a statement."""
         return sign_message(self.key, _signed(self.name, statement)).hex()
 
-    def verify(self, site: str, statement: dict[str, Any], signature: Any) -> None:
-        """Raise `Refused` unless a site has signed a statement."""
+    def has_signed(self, site: str, statement: dict[str, Any], signature: Any) -> bool:
+        """Return whether a site has signed a statement."""
         try:
-            signed = verify_signature(self.peers[site], _signed(site, statement), bytes.fromhex(signature))
+            return verify_signature(self.peers[site], _signed(site, statement), bytes.fromhex(signature))
         except (LookupError, TypeError, ValueError):
-            signed = False
-        if not signed:
-            raise Refused(
-                f"site {site} has not signed what this site was told: the coordinator tells sites different things, or "
-                f"{PEERS}/{site}.pub is not the key of site {site}"
-            )
+            return False
+
+
+def not_signed(site: str) -> str:
+    """Return what it may mean that a site has not signed what this site was told."""
+    return (
+        f"site {site} has not signed what this site was told: it sends something else, the coordinator tells sites "
+        f"different things, or {PEERS}/{site}.pub is not the key of site {site}"
+    )
 
 
 def _signed(site: str, statement: dict[str, Any]) -> bytes:

@@ -10,8 +10,8 @@ the key that its pairwise masks come from, are recovered from Shamir shares. A s
 
 import hashlib
 import json
+import logging
 import os
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -21,15 +21,13 @@ from flwr.common.secure_aggregation.crypto.shamir import create_shares
 from flwr.common.secure_aggregation.crypto.symmetric_encryption import decrypt, encrypt, generate_shared_key
 from flwr.supercore.primitives.asymmetric import generate_key_pairs
 
-from fedcso.federation.errors import Tellable
 from fedcso.federation.secure.curve import read_point, read_secret, write_point, write_secret
-from fedcso.federation.secure.identity import Identity
+from fedcso.federation.secure.identity import Identity, not_signed
 from fedcso.federation.secure.masks import KEY_BYTES, mask, pair_key, pair_mask
 from fedcso.federation.secure.terms import Terms, canonical, digest_of
 from fedcso.federation.sovereignty.policy import Refused
 
-Keys = Mapping[str, Mapping[str, str]]
-"""The public keys of sites: `box` to encrypt shares to, `pair` for masks, and the signature of both."""
+log = logging.getLogger("fedcso")
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Party:
     pair_secret: str
     seed: str
     keys: dict[str, dict[str, str]] = field(default_factory=dict)
-    """The public keys of the sites that take part."""
+    """The public keys of the sites that take part: `box` to encrypt shares to, `pair` for masks."""
     own_shares: list[str] = field(default_factory=list)
     """This site's own shares of its seed and of its pair secret."""
     shares: dict[str, list[str]] = field(default_factory=dict)
@@ -84,10 +82,10 @@ def begin(terms: Terms, identity: Identity) -> tuple[Party, dict[str, str]]:
 
 
 def require_safe(terms: Terms, site: str) -> None:
-    """Raise `Refused` unless this site takes part, and the threshold is above half of the sites."""
+    """Raise `Refused` unless this site takes part, and the threshold is more than half of the sites but not above."""
     if site not in terms.sites:
         raise Refused("a sum was asked for in which this site does not take part")
-    if terms.threshold < 2 or 2 * terms.threshold <= len(terms.sites):
+    if not max(2, len(terms.sites) // 2 + 1) <= terms.threshold <= len(terms.sites):
         raise Refused(
             f"a threshold of {terms.threshold} for {len(terms.sites)} sites was asked for: it must be at least 2, and "
             "more than half of the sites, or both secrets of a site could be recovered"
@@ -95,45 +93,53 @@ def require_safe(terms: Terms, site: str) -> None:
 
 
 def share(party: Party, identity: Identity, keys: Any) -> tuple[Party, dict[str, Any]]:
-    """Check the other sites' keys, and return encrypted shares of this site's secrets, with commitments to them."""
+    """Return encrypted shares of this site's secrets for the sites whose keys are signed, with commitments to them."""
     terms = party.agreed
     require_enough(keys, terms, terms.sites)
     own = {"box": write_point(read_secret(party.box_secret).public_key())}
     own |= {"pair": write_point(read_secret(party.pair_secret).public_key())}
-    for site in keys:
-        points = {name: str(keys[site][name]) for name in ("box", "pair")}
-        identity.verify(site, {"terms": terms.digest(), **points}, keys[site]["signature"])
-    if party.site not in keys or any(keys[party.site][name] != own[name] for name in own):
+    if keys.get(party.site, {}) != own | {"signature": keys.get(party.site, {}).get("signature")}:
         raise Refused("the keys are not those of this sum: a message of another round or session")
-    sites = sorted(keys)
+    points = {site: {name: str(keys[site][name]) for name in own} for site in sorted(keys)}
+    digest = terms.digest()
+    known = {
+        site: some
+        for site, some in points.items()
+        if identity.has_signed(site, {"terms": digest, **some}, keys[site]["signature"])
+    }
+    if unknown := [site for site in keys if site not in known]:
+        log.warning("a sum goes on without site %s: %s", unknown[0], not_signed(unknown[0]))
+    require_enough(known, terms, terms.sites)
+    sites = list(known)
     dealt = zip(*(create_shares(secret, terms.threshold, len(sites)) for secret in _secrets(party)), strict=True)
     shares = {site: [part.hex() for part in parts] for site, parts in zip(sites, dealt, strict=True)}
     boxes = {
-        site: encrypt(_box_key(party, keys[site]["box"]), _sealed(party, site, shares[site])).hex()
+        site: encrypt(_box_key(party, known[site]["box"]), _sealed(party, site, shares[site])).hex()
         for site in sites
         if site != party.site
     }
     commitments = {site: [commit(part) for part in shares[site]] for site in sites}
-    known = {site: {name: str(keys[site][name]) for name in ("box", "pair")} for site in sites}
     after = replace(party, keys=known, own_shares=shares[party.site])
     return after, {"boxes": boxes, "commitments": commitments, "seed": commit(party.seed)}
 
 
 def receive(party: Party, boxes: Any) -> Party:
-    """Open the shares that the other sites have sent; raise if they are not what the senders have committed to."""
+    """Open the shares that the other sites have sent; without those that are not what the senders have committed to."""
     terms = party.agreed
     require_enough([*boxes, party.site], terms, party.keys)
     opened = {party.site: party.own_shares}
     for site in sorted(boxes):
         try:
             token, commitments = bytes.fromhex(boxes[site]["box"]), list(boxes[site]["commitments"])
-            sealed = decrypt(_box_key(party, party.keys[site]["box"]), token)
-            shares = _opened(party, site, sealed)
+            shares = _opened(party, site, decrypt(_box_key(party, party.keys[site]["box"]), token))
+            fits = [commit(part) for part in shares] == commitments
         except (InvalidToken, LookupError, TypeError, ValueError):
-            raise Tellable(f"the shares of site {site} can't be opened") from None
-        if [commit(part) for part in shares] != commitments:
-            raise Tellable(f"the shares of site {site} are not those that it has committed to")
-        opened[site] = shares
+            fits = False
+        if fits:
+            opened[site] = shares
+        else:
+            log.warning("a sum goes on without site %s: its shares are not those that it has committed to", site)
+    require_enough(opened, terms, party.keys)
     return replace(party, shares=opened)
 
 
@@ -163,8 +169,10 @@ def reveal(party: Party, identity: Identity, signatures: Any) -> dict[str, str]:
     Of each site in the sum it is the share of the seed, of each that dropped out the share of the pair secret.
     """
     require_enough(signatures, party.agreed, party.survivors)
-    for site in signatures:
-        identity.verify(site, party.position(), signatures[site])
+    position = party.position()
+    signed = [site for site in signatures if identity.has_signed(site, position, signatures[site])]
+    if len(signed) < party.agreed.threshold:
+        raise Refused(not_signed(next(site for site in signatures if site not in signed)))
     return {site: parts[0] if site in party.survivors else parts[1] for site, parts in party.shares.items()}
 
 

@@ -5,7 +5,8 @@ So a changed share is known to be the fault of the site that revealed it, and sh
 the secret are the fault of the site that dealt them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,13 +48,25 @@ class Ledger:
 
     def add_shares(self, site: str, said: Mapping[str, Any]) -> None:
         """Note the shares that a site has dealt; raise `Unreadable` if one is missing."""
-        others = set(self.keys) - {site}
         try:
-            boxes = {other: str(said["boxes"][other]) for other in others}
-            commitments = {other: [str(part) for part in said["commitments"][other]] for other in self.keys}
+            commitments = {other: [str(part) for part in parts] for other, parts in said["commitments"].items()}
+            boxes = {other: str(said["boxes"][other]) for other in commitments if other != site}
             self.dealt[site] = {"boxes": boxes, "commitments": commitments, "seed": str(said["seed"])}
-        except (LookupError, TypeError) as error:
+        except (LookupError, TypeError, AttributeError) as error:
             raise Unreadable("its shares are incomplete") from error
+
+    def settle(self) -> dict[str, str]:
+        """Go on with the sites that most sites have dealt shares to, and return why others are left out."""
+        views = {site: frozenset(dealt["commitments"]) for site, dealt in self.dealt.items()}
+        usual = Counter(views.values()).most_common(1)[0][0] if views else frozenset()
+        strange = {site: "it deals shares to others than most sites do" for site in views if views[site] != usual}
+        strange |= {site: "other sites do not accept its signature" for site in self.keys if site not in usual}
+        self.dealt = {site: dealt for site, dealt in self.dealt.items() if site not in strange}
+        return strange
+
+    def restrict(self, sites: Collection[str]) -> None:
+        """Go on with the sites whose masks are in the masked updates."""
+        self.dealt = {site: dealt for site, dealt in self.dealt.items() if site in sites}
 
     def boxes_for(self, site: str) -> dict[str, dict[str, Any]]:
         """Return what the other sites have dealt to a site."""

@@ -30,6 +30,8 @@ class Masked:
     form: Tree
     """Tensors without content, of the types and shapes of what was masked."""
     numbers: Tree
+    masked_with: frozenset[str]
+    """The sites whose masks are in it, this one included."""
 
     @classmethod
     def read(cls, said: Mapping[str, Any], tree: Tree, expected: Expected) -> "Masked":
@@ -44,23 +46,31 @@ class Masked:
             scalars = [part.shape for part in (form["scalars"]["loss"], form["scalars"]["told"])]
             output = {"output": form["output"]["x"]} if "output" in form else {}
             shared = {"shared": form["shared"], **output}
+            masked_with = frozenset(map(str, said["masked_with"]))
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise Unreadable("its masked update is incomplete") from error
         if any(scalars) or len(form) != len(shared) + 1 or len(form["scalars"]) != len(scalars):
             raise Unreadable("its masked update has other parts than requested")
         reply = read_reply({**said, "train_loss": None}, shared, expected)
         costs = reply.costs + Costs(bytes_up=nbytes(tree) - nbytes(form["shared"]))
-        return cls(reply._replace(costs=costs), form, tree)
+        return cls(reply._replace(costs=costs), form, tree, masked_with)
 
 
 def accept_masked(found: Mapping[str, Masked], expected: Expected) -> tuple[dict[str, Masked], dict[str, str]]:
-    """Return the masked updates that can be summed, and why others can't: those of other forms than most have."""
+    """Return the masked updates that can be summed, and why others can't: those of other forms than most have.
+
+    Those that are left have the masks of the same sites.
+    """
     sites = list(found)
     strange = of_wrong_shape({n: found[site].reply for n, site in enumerate(sites)}, expected)
     faults = {sites[n]: reason for n, reason in strange.items()}
     forms = {site: signature(found[site].form) for site in sites if site not in faults}
     usual = Counter(forms.values()).most_common(1)
     faults |= {site: "its update has other shapes than requested" for site in forms if forms[site] != usual[0][0]}
+    views = {site: found[site].masked_with for site in sites if site not in faults}
+    circle = Counter(views.values()).most_common(1)
+    faults |= {site: "it can't open the shares of all sites" for site in views if views[site] != circle[0][0]}
+    faults |= {site: "other sites can't open its shares" for site in views if site not in circle[0][0]}
     return {site: found[site] for site in sites if site not in faults}, faults
 
 
