@@ -179,8 +179,8 @@ class Exchange:
 def _together(before: Response | None, now: Response) -> Response:
     if before is None:
         return now
-    seconds, down, up = (a + b for a, b in zip(before[2:], now[2:], strict=True))
-    return Response(now.content, now.reason, seconds, down, up)
+    down, up = before.bytes_down + now.bytes_down, before.bytes_up + now.bytes_up
+    return Response(now.content, now.reason, before.seconds + now.seconds, down, up)
 
 
 def _require(sites: Mapping[str, Any], least: int, did: str) -> None:

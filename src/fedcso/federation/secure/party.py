@@ -75,8 +75,8 @@ def begin(terms: Terms, identity: Identity) -> tuple[Party, dict[str, str]]:
     """Make fresh keys for a sum, and sign them together with the terms; raise `Refused` if the terms are not safe."""
     require_safe(terms, identity.name)
     (box, box_point), (pair, pair_point) = generate_key_pairs(), generate_key_pairs()
-    secrets = {"box_secret": write_secret(box), "pair_secret": write_secret(pair), "seed": os.urandom(KEY_BYTES).hex()}
-    party = Party(identity.name, terms.words(), **secrets)
+    seed = os.urandom(KEY_BYTES).hex()
+    party = Party(identity.name, terms.words(), write_secret(box), write_secret(pair), seed)
     points = {"box": write_point(box_point), "pair": write_point(pair_point)}
     return party, points | {"signature": identity.sign({"terms": terms.digest(), **points})}
 
@@ -146,7 +146,7 @@ def receive(party: Party, boxes: Any) -> Party:
 def masked(party: Party, update: np.ndarray) -> np.ndarray:
     """Return an update with this site's masks; the update is a vector modulo 2^64."""
     terms, pair = party.agreed, read_secret(party.pair_secret)
-    total = update + mask(bytes.fromhex(party.seed), len(update))
+    total: np.ndarray = update + mask(bytes.fromhex(party.seed), len(update))
     for site in party.shares:
         if site != party.site:
             key = pair_key(pair, read_point(party.keys[site]["pair"]), terms.digest())

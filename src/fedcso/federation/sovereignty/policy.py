@@ -161,7 +161,7 @@ def _insecure(policy: Policy, request: Request) -> Iterator[str]:
         yield "a single update was asked for in a run whose settings say secure_aggregation = true"
     if request.kind in OF_TRAINING:
         threshold = terms.get("threshold") if isinstance(terms, Mapping) else None
-        if not _is_count(threshold) or threshold < rules.least_sites:
+        if not (isinstance(threshold, int) and _is_count(threshold) and threshold >= rules.least_sites):
             yield f"a sum over {threshold!r} sites is too small: secure_aggregation.least_sites = {rules.least_sites}"
 
 
