@@ -49,6 +49,8 @@ class SecureSums:
         terms, again = self._terms(attempt)
         ledger, least = Ledger(terms), max(terms.threshold, attempt.least)
         exchange.terms = terms
+        if len(terms.sites) < least:
+            raise TooFew(f"only {len(terms.sites)} sites are connected, and a secure sum needs {least}")
         exchange.ask("secure_keys", terms.sites, lambda _: {}, lambda site, said, _: ledger.add_keys(site, said))
         _require(ledger.keys, least, "sent keys")
         keys = dict(ledger.keys)
