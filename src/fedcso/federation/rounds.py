@@ -97,8 +97,9 @@ class Connection:
 class SiteBySite(Rounds):
     """Rounds of a single run (one method, one seed)."""
 
-    def __init__(self, job: Job, connection: Connection, order: Order, collect: Collect):
-        self.job, self.connection, self.order, self.collect = job, connection, order, collect
+    def __init__(self, job: Job, connection: Connection, order: Order):
+        self.job, self.connection, self.order = job, connection, order
+        self.collect = connection.collect()
         self.jobs = [job]
         self.failures: dict[int, FedcsoError] = {}
         self.server = begin(job, job.start())

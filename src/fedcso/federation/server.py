@@ -214,6 +214,6 @@ def over_sites(connection: Connection, order: Order) -> Engine:
         # With noise, the iterate of the output step must not be sent, because no noise is added to it.
         output_step = -1 if connection.federation.dp_noise else job.output_step()
         own = replace(order, run=f"{order.run}/seed{job.seed}", seed=job.seed, output_step=output_step)
-        yield SiteBySite(job, connection, own, connection.collect())
+        yield SiteBySite(job, connection, own)
 
     return Engine(start)
