@@ -14,6 +14,8 @@ from fedcso.federation.options import Federation
 from fedcso.federation.remote_problem import RemoteProblem, SiteInfo
 from fedcso.federation.request import COUNTS, Order
 from fedcso.federation.rounds import Connection
+from fedcso.federation.secure.answers import SECURE
+from fedcso.federation.secure.revealed import Revealed
 from fedcso.federation.server import coordinate, over_sites
 from fedcso.federation.sovereignty.policy import FILE as POLICY
 from fedcso.federation.sovereignty.writing import policy_text
@@ -43,6 +45,8 @@ class Sites:
     absent: set = field(default_factory=set)
     rows: list = field(default_factory=list)
     """What the journal holds."""
+    revealed: Revealed = field(default_factory=Revealed)
+    """Which secure sums sites were asked to reveal."""
     policies: dict = field(default_factory=dict)
     """Other values of keys in the policies of some sites."""
 
@@ -56,13 +60,13 @@ class Sites:
     def play(self, monkeypatch, seed=0, **options):
         """A run of the configuration's only method over the sites."""
         monkeypatch.setattr(rounds, "exchange", self.exchange)
-        federation = Federation(sites=",".join(self.names), min_sites=1, **self.options)
+        federation = Federation(**({"sites": ",".join(self.names), "min_sites": 1} | self.options))
         about = [SiteInfo(self.task.problem.size(data)) for data in self.task.clients]
         nodes = {n: n for n in range(len(self.names)) if n not in self.absent}
         known = SimpleNamespace(nodes=nodes, names=self.names, about=about, wait=lambda *a: None)
         journal = SimpleNamespace(record=self.rows.extend)
         order = Order(self.config, self.names, run="run", algorithm=self.name)
-        engine = over_sites(Connection(None, federation, known, journal), order)
+        engine = over_sites(Connection(None, federation, known, journal, self.revealed), order)
         task = Task(RemoteProblem(self.task.problem), about)
         return run(self.algorithm, task, self.plan, seed, engine=engine, codec=self.codec, **options)
 
@@ -70,19 +74,22 @@ class Sites:
         """The same in one process."""
         return run(self.algorithm, self.task, self.plan, seed, codec=self.codec, **options)
 
+    def node_config(self, node):
+        """How a site was started."""
+        return {"site": str(node), "folder": str(self.folder / str(node))}
+
     def forget(self, site):
         """A site loses its folder."""
         shutil.rmtree(self.folder / str(site))
 
     def exchange(self, grid, kind, contents, seconds):
-        return {node: self.answered(node, content) for node, content in contents.items()}
+        return {node: self.answered(node, content, kind) for node, content in contents.items()}
 
-    def answered(self, node, content):
+    def answered(self, node, content, kind="train"):
         order = Order.read(unpack(content)[0])
         folder = self.folder / str(node)
         allow(folder, self.config, **self.policies.get(node, {}))
-        node_config = {"site": str(node), "folder": str(folder)}
-        reply = client.respond(client.train, content, node_config, self.folder)
+        reply = client.respond(HANDLERS[kind], content, self.node_config(node), self.folder)
         if how := self.tampered.get((node, order.round)):
             words, tree = unpack(reply)
             reply = pack(*how(words, tree))
@@ -90,6 +97,7 @@ class Sites:
 
 
 HANDLERS = {"query": client.describe, "train": client.train, "evaluate": client.evaluate, COUNTS: client.count}
+HANDLERS |= {f"train.{answer.__name__}": answer for answer in SECURE}
 """What a site does with a message, by its kind."""
 
 

@@ -22,6 +22,7 @@ class Inferred(Codec):
 
     needs: ClassVar[frozenset[str]] = frozenset({"x", "u"})
     durable: ClassVar[bool] = False
+    linear: ClassVar[bool] = True
 
     def check(self, algorithm: Algorithm, shared: Mapping[str, Tree]) -> None:
         """Raise `FedcsoError` unless the method shares x and u and has a learning rate."""

@@ -21,6 +21,7 @@ class Occasional(Codec):
 
     needs: ClassVar[frozenset[str]] = frozenset({"x", "u"})
     durable: ClassVar[bool] = False
+    linear: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_count("send_u: every", self.every)

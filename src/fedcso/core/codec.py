@@ -106,6 +106,9 @@ class Codec:
     durable: ClassVar[bool] = True
     """False if a memory is valid for the next round only; a client that misses that round counts as new."""
 
+    linear: ClassVar[bool] = False
+    """True if a message is what it stands for, so that the mean of messages can be read like a message."""
+
     stacks: ClassVar[bool] = True
     """False if it can't process many clients stacked along leading axes."""
 
@@ -159,6 +162,8 @@ class Codec:
 @dataclass(frozen=True)
 class Full(Codec):
     """Send everything, unchanged."""
+
+    linear: ClassVar[bool] = True
 
 
 full = Full()

@@ -74,17 +74,18 @@ def accepted(
             if "refused" in said[client]:
                 faults[client] = in_a_line(said[client]["refused"])
             else:
-                replies[client] = _reply(said[client], tree, expected)
+                replies[client] = read_reply(said[client], tree, expected)
         except Unreadable as error:
             faults[client] = str(error)
     replies = _with_losses(replies)
-    for find in (_of_wrong_shape, _not_finite, _too_large):
+    for find in (of_wrong_shape, _not_finite, _too_large):
         faults |= find(replies, expected)
         replies = {client: reply for client, reply in replies.items() if client not in faults}
     return replies, said, faults
 
 
-def _reply(said: dict[str, Any], tree: Tree, expected: Expected) -> Reply:
+def read_reply(said: dict[str, Any], tree: Tree, expected: Expected) -> Reply:
+    """Return an answer to `train`; raise `Unreadable` if it lacks something or says what can't be."""
     if not (isinstance(tree, dict) and isinstance(tree.get("shared"), dict)):
         raise Unreadable("its answer is incomplete (no update)")
     try:
@@ -119,7 +120,7 @@ def signature(tree: Tree) -> Signature:
     return tuple((path, tuple(leaf.shape), str(leaf.dtype)) for path, leaf in named_leaves(tree))
 
 
-def _of_wrong_shape(replies: Mapping[int, Reply], expected: Expected) -> dict[int, str]:
+def of_wrong_shape(replies: Mapping[int, Reply], expected: Expected) -> dict[int, str]:
     """Reject messages with unexpected shapes; parts still empty at the server must be as most sites have them."""
     asked = {name: signature(part) for name, part in expected.opened.example.items()}
     shapes = {

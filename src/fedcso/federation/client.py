@@ -7,10 +7,8 @@ import logging
 import math
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +20,15 @@ from fedcso.core.codec import MissingMemory
 from fedcso.core.errors import FedcsoError, NonFinite, UnknownName
 from fedcso.core.tree import Tree, to_device
 from fedcso.datasets.examples import Examples
-from fedcso.engines.client import Client, local_round
-from fedcso.federation.acceptance import REPORTED
 from fedcso.federation.counting import count_parts
-from fedcso.federation.memory import Memory
+from fedcso.federation.errors import Tellable
 from fedcso.federation.request import COUNTS, Order
+from fedcso.federation.secure.answers import SECURE
 from fedcso.federation.site import COLUMNS, Site
-from fedcso.federation.sovereignty.audit import record, require_budget
+from fedcso.federation.sovereignty.audit import record
 from fedcso.federation.sovereignty.policy import REFUSED, Refused, read_policy
-from fedcso.federation.sovereignty.protection import Protected
 from fedcso.federation.sovereignty.withholding import without_small_counts
+from fedcso.federation.training import train
 from fedcso.federation.wire import outline, pack, unpack
 
 log = logging.getLogger("fedcso")
@@ -47,6 +44,8 @@ def client_app(app: Path) -> ClientApp:
     flower.train()(_answering(train, app))
     flower.evaluate()(_answering(evaluate, app))
     flower.evaluate(COUNTS.partition(".")[2])(_answering(count, app))
+    for answer in SECURE:
+        flower.train(answer.__name__)(_answering(answer, app))
     return flower
 
 
@@ -77,40 +76,6 @@ def _measurable(data: Any, site: Site) -> Any:
     """Return held-out data of which metrics may leave the site, or None: not of a table with too few rows."""
     too_few = isinstance(data, Examples) and len(data.labels) < site.policy.smallest_count
     return None if too_few else data
-
-
-def train(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
-    """Run q local steps from the coordinator's message."""
-    require_budget(site.folder, site.policy.update)
-    holding = site.holding(order, app)
-    work = site.work(order, holding)
-    states, memories = Memory(site.folder, order.run), Memory(site.folder, f"{order.run}/codec")
-    local = states.recall(order.remembered)
-    counts = work.codec.remembers(order.remembered, order.round)
-    memory = memories.recall(order.remembered) if counts else None
-    client = Client(holding.number, holding.data, local, memory)
-    message = to_device(tree["shared"], site.device)
-    started = time.perf_counter()
-    protected = Protected(work.codec, site.policy.update, site.notes)
-    reply = local_round(replace(work, codec=protected), client, order.round, message, order.output_step)
-    seconds = time.perf_counter() - started
-    lost = _lost(local, reply.local) or (work.codec.durable and _lost(memory, reply.memory))
-    states.keep(order.round, to_device(reply.local, "cpu"), besides=order.remembered)
-    memories.keep(order.round, to_device(reply.memory, "cpu"), besides=order.remembered)
-    output = None if reply.output is None else protected.protect({"x": reply.output})["x"]
-    words = {
-        "costs": {name: reply.costs.as_dict()[name] for name in REPORTED},
-        "train_loss": None if site.policy.update.noise else reply.train_loss,
-        "seconds": seconds,
-        "forgot": lost and order.remembered >= 0,
-    }
-    sent = {"shared": reply.message} | ({} if output is None else {"output": output})
-    return words, to_device(sent, "cpu")
-
-
-def _lost(before: dict[str, Tree] | None, after: dict[str, Tree]) -> bool:
-    """Return whether a state that should have been found was missing."""
-    return before is None and bool(after)
 
 
 def evaluate(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
@@ -201,4 +166,6 @@ def _reason(error: Exception) -> str:
         return "it has lost what it remembered of the last round"
     if isinstance(error, UnknownName):
         return "it has a name that is asked for nowhere, or lacks one that is; its own log says which"
+    if isinstance(error, Tellable):
+        return str(error)
     return f"it raised {type(error).__name__}; its own log says why"

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from fedcso.core.algorithm import Algorithm
+from fedcso.core.codec import Codec, full
 from fedcso.core.errors import InvalidValue, is_number, require, require_choice, require_count, require_positive
 from fedcso.core.plan import Plan
 from fedcso.core.topology import SERVER
 from fedcso.core.user_code import HERE
 from fedcso.federation.aggregation import AGGREGATES, Aggregation
+from fedcso.federation.secure.fixed_point import DEFAULT_RANGE, Ranges
 from fedcso.reports.wishes import Wishes
 from fedcso.runs.config import Flat, RunConfig
 
@@ -38,6 +40,12 @@ class Federation:
     """Client-level differential privacy: the noise's standard deviation, in units of clip_update; 0 for none."""
     dp_delta: float = 1e-5
     """The δ for which the ε of dp_noise is reported."""
+    secure_aggregation: bool = False
+    """Sum the sites' updates so that the coordinator sees no single one."""
+    secure_threshold: int = 0
+    """With secure_aggregation: the fewest sites in a sum; 0 for more than half of a round's participants."""
+    secure_range: str = DEFAULT_RANGE
+    """With secure_aggregation: the largest absolute value of a number, or of those of some parts (65536, u = 1e9)."""
     names: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -58,6 +66,20 @@ class Federation:
             raise InvalidValue(
                 "dp_noise", self.dp_noise, "0 unless aggregate is mean, for which the privacy is computed"
             )
+        self._check_secure()
+
+    def _check_secure(self) -> None:
+        Ranges.parse(self.secure_range)
+        if not self.secure_aggregation:
+            return
+        unseen = "with secure_aggregation, in which nobody sees single updates"
+        require("aggregate", self.aggregate, lambda how: how == "mean", f"mean {unseen}")
+        untested = f"0 or left out {unseen}; clip_update bounds them at the sites"
+        require("outlier", self.outlier, lambda n: n in (0, Federation.outlier), untested)
+        require("sites", self.sites, lambda _: len(self.names) >= 2, "at least two for secure_aggregation")
+        least, most = self.secure_threshold, len(self.names)
+        fits = type(least) is int and (least == 0 or 2 <= least <= most)
+        require("secure_threshold", least, lambda _: fits, f"0, or a number of sites from 2 to {most}")
 
     @classmethod
     def from_flat(cls, values: dict[str, Any]) -> "Federation":
@@ -73,14 +95,29 @@ class Federation:
         require("diagnose_every", plan.diagnose_every, lambda k: k == 0, "0 over real sites: it looks at their samples")
         if self.dp_noise and plan.weights == "size":
             raise InvalidValue("weights", plan.weights, "uniform with dp_noise, which needs equal weights")
+        if self.secure_aggregation:
+            count = len(plan.participants(seed=0, round=0, clients=len(self.names)))
+            least = self.threshold(count)
+            if least > count:
+                raise InvalidValue("participation", plan.participation, f"larger: a secure sum needs {least} sites")
+            if 2 * least <= count:
+                more = f"more than half of the {count} participants, or both secrets of a site could be recovered"
+                raise InvalidValue("secure_threshold", self.secure_threshold, more)
 
-    def check_method(self, algorithm: Algorithm, plan: Plan) -> None:
+    def threshold(self, participants: int) -> int:
+        """Return the fewest sites in a secure sum of a round."""
+        return self.secure_threshold or max(2, participants // 2 + 1)
+
+    def check_method(self, algorithm: Algorithm, plan: Plan, codec: Codec = full) -> None:
         """Raise if a method needs another way to combine updates than a coordinator with these options has."""
         topology = plan.topology or algorithm.topology
         if topology != SERVER:
             raise InvalidValue(
                 "topology", topology, "server over real sites, which are connected to the coordinator only"
             )
+        if self.secure_aggregation and not codec.linear:
+            allowed = "full, every(k) or inferred with secure_aggregation: only what is sent as it is can be summed"
+            raise InvalidValue("send_u", type(codec).__name__, allowed)
         if not algorithm.pooled:
             return
         reason = f"{type(algorithm).__name__} concatenates {' and '.join(sorted(algorithm.pooled))} of all sites"
@@ -88,6 +125,8 @@ class Federation:
             raise InvalidValue("aggregate", self.aggregate, f"mean: {reason}, and robust rules protect averages only")
         if self.dp_noise:
             raise InvalidValue("dp_noise", self.dp_noise, f"0: {reason}, to which no noise is added")
+        if self.secure_aggregation:
+            raise InvalidValue("secure_aggregation", True, f"left out: {reason}, and only sums can be secure")
 
     @property
     def too_long(self) -> float:

@@ -5,7 +5,7 @@ differential privacy adds up over rounds (Google's dp-accounting, through Flower
 and without one site's updates. Taking part in only some rounds is not counted as a gain: the sites know the seed.
 
 Nothing here is taken from a site's answer. The server counts its rounds and which updates it has used, measures their
-norms, clips them and adds the noise.
+norms, clips them and adds the noise. In secure sums each site clips its own update, and nobody else knows its norm.
 """
 
 import json
@@ -40,6 +40,10 @@ def epsilon(noise: float, rounds: int, sites: int, delta: float) -> float:
     return float(accountant.get_epsilon(delta))
 
 
+def _clipped(rows: Iterable[Mapping[str, Any]], longest: float) -> int:
+    return sum(float(row["norm"]) > longest for row in rows)
+
+
 def statement(federation: Federation, traces: Iterable[Trace], rows: Iterable[Mapping[str, Any]] = ()) -> str:
     """Return the privacy spent by all methods and seeds of a run together, and by each site, as JSON.
 
@@ -61,7 +65,7 @@ def statement(federation: Federation, traces: Iterable[Trace], rows: Iterable[Ma
         name: {
             "rounds": len(own),
             "epsilon": spent(len(own)),
-            "clipped": sum(float(row["norm"]) > federation.clip_update for row in own),
+            "clipped": None if federation.secure_aggregation else _clipped(own, federation.clip_update),
             "smallest_noise": min((float(row["noise"]) for row in own), default=None),
         }
         for name, own in by_site.items()

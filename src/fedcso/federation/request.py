@@ -30,6 +30,8 @@ class Order:
     output_step: int = -1
     seconds: float = 0.0
     """The timeout for the answer."""
+    secure: dict[str, Any] = field(default_factory=dict)
+    """What a message of a secure sum says: its terms, and what belongs to the message (`fedcso.federation.secure`)."""
 
     def words(self) -> dict[str, Any]:
         """Return the request as JSON values."""

@@ -2,21 +2,22 @@
 
 import logging
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+from flwr.app import RecordDict
 from flwr.serverapp import Grid
 
-from fedcso.core.errors import Fault, FedcsoError, LeftOut, is_number
+from fedcso.core.errors import FedcsoError, is_number
 from fedcso.core.tree import Tree
 from fedcso.engines.job import Job
 from fedcso.engines.loop import Rounds
-from fedcso.engines.server import Report, begin, gather, open_round, restore_server
-from fedcso.federation.acceptance import Expected, accepted, content_of
-from fedcso.federation.aggregation import update_norm
+from fedcso.engines.server import Report, begin, open_round, restore_server
+from fedcso.federation.acceptance import content_of
+from fedcso.federation.attempt import Attempt, Collect, Collected
+from fedcso.federation.collecting import SingleUpdates
 from fedcso.federation.counting import SiteCounts, read_counts
 from fedcso.federation.exchange import Response, exchange
 from fedcso.federation.journal import ANSWERED, Journal
@@ -24,6 +25,8 @@ from fedcso.federation.options import Federation
 from fedcso.federation.remote_problem import Answer
 from fedcso.federation.request import COUNTS, Order
 from fedcso.federation.roster import Roster
+from fedcso.federation.secure.collecting import SecureSums
+from fedcso.federation.secure.revealed import Revealed
 from fedcso.federation.wire import Unreadable, in_a_line, pack
 from fedcso.runs.callbacks import Interrupted
 
@@ -44,6 +47,13 @@ class Connection:
     federation: Federation
     roster: Roster
     journal: Journal
+    revealed: Revealed = field(default_factory=Revealed)
+
+    def collect(self) -> Collect:
+        """Return how updates are collected."""
+        if self.federation.secure_aggregation:
+            return SecureSums(self.federation, self.revealed)
+        return SingleUpdates(self.federation)
 
     def measure(self, order: Order, x: Tree) -> list[Answer]:
         """Return the metrics of a model from all connected sites that have held-out data and answer."""
@@ -68,14 +78,20 @@ class Connection:
                 found.append(SiteCounts(site, {}, arrival.bytes_up, str(reason)))
         return found
 
+    def send(self, kind: str, contents: Mapping[int, RecordDict]) -> dict[int, Response]:
+        """Send messages to connected sites, and return their answers by client."""
+        nodes = self.roster.nodes
+        arrivals = exchange(
+            self.grid, kind, {nodes[n]: content for n, content in contents.items()}, self.federation.round_seconds
+        )
+        return {client: arrivals[nodes[client]] for client in contents}
+
     def _ask(self, kind: str, order: Order, x: Tree) -> dict[int, Response]:
         """Send a model to all connected sites that have held-out data, and return their answers by client."""
         self.roster.refresh()
         about = self.roster.about
-        asked = {n: node for n, node in self.roster.nodes.items() if about[n].tests or about[n].validates}
-        content = {node: pack(order.words(), {"x": x}) for node in asked.values()}
-        arrivals = exchange(self.grid, kind, content, self.federation.round_seconds)
-        return {client: arrivals[node] for client, node in sorted(asked.items())}
+        asked = [n for n in sorted(self.roster.nodes) if about[n].tests or about[n].validates]
+        return self.send(kind, {client: pack(order.words(), {"x": x}) for client in asked})
 
 
 class SiteBySite(Rounds):
@@ -83,6 +99,7 @@ class SiteBySite(Rounds):
 
     def __init__(self, job: Job, connection: Connection, order: Order):
         self.job, self.connection, self.order = job, connection, order
+        self.collect = connection.collect()
         self.jobs = [job]
         self.failures: dict[int, FedcsoError] = {}
         self.server = begin(job, job.start())
@@ -106,67 +123,51 @@ class SiteBySite(Rounds):
         failed_since: float | None = None
         while True:
             roster.wait(federation.min_sites, federation.wait_seconds)
-            reports = self.attempt(round, participants, least)
+            reports, why_not = self.attempt(round, participants, least)
             if reports:
                 return reports
             failed_since = failed_since or time.monotonic()
             if time.monotonic() - failed_since > federation.wait_seconds:
-                raise Interrupted(f"round {round + 1}: fewer than {least} sites gave an answer that counts")
-            log.warning("repeating round %d: fewer than %d answers were accepted", round + 1, least)
+                raise Interrupted(f"round {round + 1}: {why_not}")
+            log.warning("repeating round %d: %s", round + 1, why_not)
             time.sleep(AGAIN_SECONDS)
 
-    def attempt(self, round: int, participants: list[int], least: int) -> list[Report | FedcsoError]:
-        """Try a round; return None if too few answers are accepted."""
-        federation, roster = self.connection.federation, self.connection.roster
-        opened = open_round(self.job, self.server, round)
-        asked = {n: roster.nodes[n] for n in participants if n in roster.nodes and roster.about[n].trains}
-        known = {n: self.job.codec.remembers(int(self.remembered[n]), round) for n in asked}
-        content = {
-            node: pack(self.ordered(n, round).words(), {"shared": opened.message(known[n], n)})
-            for n, node in asked.items()
-        }
-        answers = exchange(self.connection.grid, "train", content, federation.round_seconds)
-        arrivals = {client: answers[node] for client, node in asked.items()}
-        output = self.order.output_step in opened.round.steps
-        expected = Expected(opened, output, federation.too_long, federation.round_seconds)
-        replies, said, faults = accepted(arrivals, expected)
-        faults |= {
+    def attempt(self, round: int, participants: list[int], least: int) -> tuple[list[Report | FedcsoError], str]:
+        """Try a round; return its reports, or none and the reason."""
+        roster, opened = self.connection.roster, open_round(self.job, self.server, round)
+        asked = [n for n in participants if n in roster.nodes and roster.about[n].trains]
+        absent = {
             n: "not connected" if n not in roster.nodes else "nothing to train with"
             for n in participants
             if n not in asked
         }
-        averaged = {n: self.job.codec.read_averaged(reply.message, self.job.algorithm) for n, reply in replies.items()}
-        norms = {n: update_norm(opened.start, sent) for n, sent in averaged.items()}
-        self.tell(round, arrivals, said, faults, norms)
-        for client in faults:
-            if said.get(client, {}).get("forgot"):
+        known = {n: self.job.codec.remembers(int(self.remembered[n]), round) for n in asked}
+        orders = {n: self.ordered(n, round) for n in asked}
+        output = self.order.output_step in opened.round.steps
+        found = self.collect(
+            Attempt(self.job, opened, participants, orders, known, absent, least, output, self.connection.send)
+        )
+        self.tell(round, found._replace(faults=found.faults | absent))
+        for client in found.faults:
+            if found.said.get(client, {}).get("forgot"):
                 self.remembered[client] = -1  # send it the full message next time
-        if len(replies) < least:
-            return []
-        dropped: Sequence[Fault] = [LeftOut(client, round, faults[client]) for client in sorted(faults)]
-        combine = partial(federation.aggregation, opened.start)
-        found = gather(self.job, participants, replies, dropped, len(asked), sum(known.values()), combine)
-        self.server, reports = opened.close(found)
+        if found.result is None:
+            return [], found.why_not
+        self.server, reports = opened.close(found.result)
         if not self.job.algorithm.durable:
             self.remembered.fill_(-1)
-        self.remembered[list(replies)] = round
-        return reports
+        self.remembered[found.used] = round
+        return reports, ""
 
     def ordered(self, client: int, round: int) -> Order:
         """Return the request for one site."""
         return replace(self.order, client=client, round=round, remembered=int(self.remembered[client]))
 
-    def tell(
-        self,
-        round: int,
-        arrivals: dict[int, Response],
-        said: dict[int, dict[str, Any]],
-        faults: dict[int, str],
-        norms: dict[int, float],
-    ) -> None:
+    def tell(self, round: int, found: Collected) -> None:
         """Log failures by site, and add the round to the journal, with the norms of the updates that are used."""
+        _, said, faults, used, norms, *_ = found
         names, aggregation = self.connection.roster.names, self.connection.federation.aggregation
-        rows = []
+        rows, arrivals = [], found.arrivals
         for client in sorted(arrivals.keys() | faults.keys()):
             if client in faults:
                 log.warning("round %d: site %s is left out: %s", round + 1, names[client], faults[client])
@@ -187,7 +188,7 @@ class SiteBySite(Rounds):
                     "bytes_down": arrival.bytes_down,
                     "bytes_up": arrival.bytes_up,
                     "norm": f"{norms[client]:.6g}" if client in norms else "",
-                    "noise": f"{aggregation.deviation(len(norms)):.6g}" if client in norms else "",
+                    "noise": f"{aggregation.deviation(len(used)):.6g}" if client in used else "",
                 }
             )
         self.connection.journal.record(rows)

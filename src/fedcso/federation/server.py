@@ -29,6 +29,7 @@ from fedcso.federation.remote_problem import RemoteProblem, Survey, remote_judge
 from fedcso.federation.request import Order
 from fedcso.federation.roster import Roster
 from fedcso.federation.rounds import Connection, SiteBySite
+from fedcso.federation.secure.revealed import Revealed
 from fedcso.reports import outputs
 from fedcso.reports.recorded import record_of
 from fedcso.reports.terminal import conclude
@@ -76,7 +77,7 @@ def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
         order = Order(for_sites, federation.names, seconds=federation.round_seconds)
         roster = Roster(grid, order, federation.round_seconds)
         _gather(roster, folder, federation)
-        connection = Connection(grid, federation, roster, Journal(folder))
+        connection = Connection(grid, federation, roster, Journal(folder), Revealed(folder.path))
         local = _local_task(config, roster, folder)
         task = _over_sites(local, connection)
         study = Study(_units(config, task, connection, folder), folder.path / "checkpoints", Rhythm(rounds=1))
@@ -210,7 +211,7 @@ def over_sites(connection: Connection, order: Order) -> Engine:
     @contextmanager
     def start(algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int]) -> Iterator[Rounds]:
         job = only_one(algorithms, job, seeds)
-        connection.federation.check_method(job.algorithm, job.plan)
+        connection.federation.check_method(job.algorithm, job.plan, job.codec)
         # With noise, the iterate of the output step must not be sent, because no noise is added to it.
         output_step = -1 if connection.federation.dp_noise else job.output_step()
         own = replace(order, run=f"{order.run}/seed{job.seed}", seed=job.seed, output_step=output_step)

@@ -51,6 +51,8 @@ class Site:
     own: dict[str, str]
     """Options for the site's own table; without a table, the site uses its share of built-in data."""
     device: str = "cpu"
+    key: str = ""
+    """The file of the site's private key, or empty if it has none."""
     policy: Policy = Policy()  # noqa: RUF009 - frozen
     """What the site allows; by default nothing."""
     notes: dict[str, Any] = field(default_factory=dict)
@@ -64,11 +66,12 @@ class Site:
             raise FedcsoError(f"this SuperNode was started without {missing[0]!r}: start it with `fedcso flower site`")
         own = {key: str(node_config[key]) for key in OWN if key in node_config}
         folder = Path(str(node_config["folder"]))
-        return cls(str(node_config["site"]), folder, own, str(node_config.get("device", "cpu")))
+        device, key = str(node_config.get("device", "cpu")), str(node_config.get("key", ""))
+        return cls(str(node_config["site"]), folder, own, device, key)
 
     def under(self, policy: Policy, kind: str, order: Order) -> "Site":
         """Return the site as it answers a request; raise `Refused` if its policy does not allow the request."""
-        request = Request(kind, order.config, self.own, order.algorithm, order.round)
+        request = Request(kind, order.config, self.own, order.algorithm, order.round, order.secure)
         if reason := refusal(policy, request, date.today()):
             raise Refused(reason)
         columns = columns_to_use(policy, request) if "data" in self.own else ""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fedcso.federation.sovereignty.policy import (
     MESSAGES,
+    OF_TRAINING,
     Policy,
     Refused,
     Request,
@@ -18,6 +19,7 @@ from fedcso.federation.sovereignty.policy import (
     read_policy,
     refusal,
 )
+from fedcso.federation.sovereignty.secure_rules import SecureRules
 from fedcso.federation.sovereignty.writing import policy_text, write_policy
 
 TODAY = date.today()
@@ -206,3 +208,41 @@ def test_what_is_read_before_every_message_loads_nothing_that_is_slow():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"
+
+
+def secure_request(kind, threshold=3, **changes):
+    terms = {} if threshold is None else {"terms": {"threshold": threshold}}
+    return Request(kind, SETTINGS | changes, OWN, "FCSG-M", 0, terms)
+
+
+@pytest.mark.parametrize("kind", OF_TRAINING)
+def test_secure_messages_are_allowed_as_training_is_for_sums_over_enough_sites(policy, kind):
+    assert refusal(policy, secure_request(kind), TODAY) == ""
+    strict = replace(policy, secure_aggregation=SecureRules(required=True, least_sites=3))
+    assert refusal(strict, secure_request(kind), TODAY) == ""
+    for threshold in (2, None, "3", 3.0, True):
+        told = refusal(strict, secure_request(kind, threshold), TODAY)
+        assert "is too small: secure_aggregation.least_sites = 3" in told
+    without_training = replace(policy, messages=("describe", "evaluate"))
+    assert f"message = {kind!r} is not allowed" in refusal(without_training, secure_request(kind), TODAY)
+    assert "message = 'secure_other' is not allowed" in refusal(policy, secure_request("secure_other"), TODAY)
+
+
+def test_single_updates_do_not_leave_where_sums_are_required(policy):
+    strict = replace(policy, secure_aggregation=SecureRules(required=True))
+    assert "secure_aggregation.required = true" in refused(strict)
+    assert refused(strict, "evaluate") == ""
+    allowing = replace(policy, options={**policy.options, "secure_aggregation": [True]})
+    assert "whose settings say secure_aggregation = true" in refused(allowing, secure_aggregation=True)
+
+
+def test_a_policy_for_a_federation_with_secure_sums_requires_them(tmp_path):
+    write_policy(tmp_path, policy_text(SETTINGS | {"secure_aggregation": True}))
+    assert read_policy(tmp_path).secure_aggregation == SecureRules(required=True, least_sites=2)
+
+
+@pytest.mark.parametrize("table", ["required = 1", "least_sites = 1", "least_sites = 2.5", "sometimes = true"])
+def test_secure_rules_that_are_not_understood_allow_nothing(tmp_path, table):
+    (tmp_path / "site.toml").write_text(f"[secure_aggregation]\n{table}")
+    with pytest.raises(Refused, match="nothing is allowed"):
+        read_policy(tmp_path)

@@ -26,6 +26,7 @@ from fedcso.federation.deploy.processes import Processes, free_port
 from fedcso.federation.deploy.watchdog import listens
 from fedcso.federation.options import COORDINATOR_ONLY
 from fedcso.federation.sovereignty.approval import approve, files_of_app
+from fedcso.federation.sovereignty.peers import PEERS
 from fedcso.federation.sovereignty.policy import read_policy
 from fedcso.federation.sovereignty.writing import policy_text, write_policy
 from fedcso.runs.folder import read_yaml
@@ -83,6 +84,10 @@ class Deployment:
             make_authority(self.keys)
         if hosts or not (self.keys / "server.pem").is_file():
             make_server_certificate(self.keys, hosts)
+        self.make_site_keys(sites)
+
+    def make_site_keys(self, sites: Sequence[str]) -> None:
+        """Create the keys that are missing of some sites."""
         for site in sites:
             if not self.site_key(site).is_file():
                 make_site_key(self.site_key(site))
@@ -196,15 +201,24 @@ class Deployment:
         settings = {name: value for name, value in self.config().items() if name not in COORDINATOR_ONLY}
         return policy_text(settings, tables)
 
+    def introduce(self, site: str) -> None:
+        """Give a site of a trial the public keys of all sites, as their people would hand them to each other."""
+        peers = self.site_folder(site) / PEERS
+        peers.mkdir(parents=True, exist_ok=True)
+        for name in self.known_sites():
+            atomic.write(peers / f"{name}.pub", self.site_key(name).with_name(f"{name}.pub").read_bytes())
+
     def start_site(self, site: str, own: dict[str, str] | None = None) -> None:
         """Start a site's SuperNode on this machine, under a supervisor that restarts it."""
         address = self.address()
         place = self.site_folder(site)
         read_policy(place)  # raises now if the site would refuse everything
+        self.introduce(site)
+        key = {"key": str(self.site_key(site))} if self.site_key(site).is_file() else {}
         command = site_command(
             place,
             f"127.0.0.1:{address['port']}",
-            {"site": site, "folder": str(place)} | (own or {}),
+            {"site": site, "folder": str(place)} | key | (own or {}),
             self.keys / "ca.crt" if address["secure"] else None,
             self.site_key(site) if address["secure"] else None,
         )

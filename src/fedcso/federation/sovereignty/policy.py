@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName, is_number
+from fedcso.federation.sovereignty.secure_rules import SecureRules
 from fedcso.federation.sovereignty.update import Update
 
 FILE = "site.toml"
@@ -23,8 +24,15 @@ REFUSED = "refused by policy"
 MESSAGES = ("describe", "train", "evaluate", "count")
 """The kinds of messages: describe the data, train, measure a model, count rows by score."""
 
+OF_TRAINING = ("secure_keys", "secure_shares", "secure_update", "secure_confirm", "secure_reveal")
+"""The messages of secure aggregation, which are answered if `train` is: an update leaves in a sum only."""
+
 LIMITED = ("problem", "algorithm", "rounds", "local_steps", "data", "columns")
 """Settings that keys of the policy limit; all others must be named in its table of options."""
+
+
+TABLES: dict[str, type] = {"update": Update, "secure_aggregation": SecureRules}
+"""The tables of a policy that have keys of their own."""
 
 
 class Refused(FedcsoError):
@@ -35,7 +43,7 @@ class Request(NamedTuple):
     """What the coordinator asks of a site."""
 
     kind: str
-    """One of `MESSAGES`."""
+    """One of `MESSAGES` or `OF_TRAINING`."""
     settings: Mapping[str, Any]
     """The settings of the run."""
     own: Mapping[str, str]
@@ -43,6 +51,8 @@ class Request(NamedTuple):
     algorithm: str = ""
     """The method to train with, or empty."""
     round: int = -1
+    secure: Mapping[str, Any] = {}
+    """What a message of secure aggregation says."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,7 @@ class Policy:
     options: Mapping[str, Any] = field(default_factory=dict)
     """The other settings of a run: "any", a list of allowed values, or {least = …, most = …}."""
     update: Update = Update()  # noqa: RUF009 - frozen
+    secure_aggregation: SecureRules = SecureRules()  # noqa: RUF009 - frozen
 
     def __post_init__(self) -> None:
         for name in ("smallest_count", "max_rounds", "max_local_steps", "min_samples"):
@@ -99,11 +110,15 @@ def read_policy(folder: Path) -> Policy:
 
 def _parse(written: dict[str, Any]) -> Policy:
     _require_known("key", written, Policy)
-    update = written.pop("update", {})
-    _require("update", update, lambda table: isinstance(table, dict), "a table")
-    _require_known("key of [update]", update, Update)
+    tables = {name: _table(name, kind, written) for name, kind in TABLES.items() if name in written}
     lists = {name: tuple(value) for name, value in written.items() if isinstance(value, list)}
-    return Policy(**(written | lists), update=Update(**update))
+    return Policy(**(written | lists | tables))
+
+
+def _table(name: str, kind: type, written: Mapping[str, Any]) -> Any:
+    _require(name, written[name], lambda table: isinstance(table, dict), "a table")
+    _require_known(f"key of [{name}]", written[name], kind)
+    return kind(**written[name])
 
 
 def refusal(policy: Policy, request: Request, today: date) -> str:
@@ -115,8 +130,10 @@ def _reasons(policy: Policy, request: Request, today: date) -> Iterator[str]:
     settings = {name: value for name, value in request.settings.items() if value is not None}
     if today > policy.expires:
         yield f"the policy expired on {policy.expires}: set a later date in expires"
-    if request.kind not in policy.messages:
+    allowed_by = "train" if request.kind in OF_TRAINING else request.kind
+    if allowed_by not in policy.messages:
         yield _not_in("message", request.kind, "messages", policy.messages)
+    yield from _insecure(policy, request)
     if settings.get("problem") not in policy.problems:
         yield _not_in("problem", settings.get("problem"), "problems", policy.problems)
     methods = settings.get("algorithm")
@@ -133,6 +150,19 @@ def _reasons(policy: Policy, request: Request, today: date) -> Iterator[str]:
         if name not in LIMITED and name not in request.own and not _fits(value, policy.options.get(name, [])):
             known = f"must be {policy.options[name]}" if name in policy.options else "is not named"
             yield f"{name} = {value!r} is not allowed: it {known} in [options]"
+
+
+def _insecure(policy: Policy, request: Request) -> Iterator[str]:
+    """Yield why an update would leave alone, or in a sum over too few sites."""
+    rules, terms = policy.secure_aggregation, request.secure.get("terms")
+    if request.kind == "train" and rules.required:
+        yield "a single update was asked for, but secure_aggregation.required = true"
+    if request.kind == "train" and request.settings.get("secure_aggregation"):
+        yield "a single update was asked for in a run whose settings say secure_aggregation = true"
+    if request.kind in OF_TRAINING:
+        threshold = terms.get("threshold") if isinstance(terms, Mapping) else None
+        if not (isinstance(threshold, int) and _is_count(threshold) and threshold >= rules.least_sites):
+            yield f"a sum over {threshold!r} sites is too small: secure_aggregation.least_sites = {rules.least_sites}"
 
 
 def _too_long(policy: Policy, round: int, settings: Mapping[str, Any]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 from fedcso.core import atomic
 from fedcso.core.errors import FedcsoError
 from fedcso.federation.sovereignty.policy import ANY, FILE, LIMITED, MESSAGES, Policy
+from fedcso.federation.sovereignty.secure_rules import SecureRules
 
 DAYS = 180
 """How long a policy is valid when it is written."""
@@ -53,6 +54,13 @@ sites = 1
 delta = 1e-5
 max_epsilon = 0.0
 
+# Secure aggregation: the coordinator learns the sum over several sites, and no single update. If required, an update
+# leaves in such a sum only. least_sites is the fewest sites in a sum. The public keys of the other sites must be in the
+# folder `peers` beside this file.
+[secure_aggregation]
+required = {secure}
+least_sites = {least_sites}
+
 # All other settings of a run. What is not named here is refused. "any" allows every value; a list its values;
 # {{ least = 0, most = 1 }} numbers in between.
 [options]
@@ -79,6 +87,8 @@ def policy_text(settings: Mapping[str, Any], tables: Sequence[str] = (), columns
         "min_samples": min(Policy.min_samples, given.get("local_steps", 10) * given.get("outer_batch", 1)),
         "tables": _toml([*tables, *built_in]),
         "columns": _toml(list(columns) or ANY),
+        "secure": _toml(bool(given.get("secure_aggregation"))),
+        "least_sites": SecureRules.least_sites,
         "options": "\n".join(f"{_key(name)} = {_rule(given[name])}" for name in sorted(given) if name not in LIMITED),
     }
     return TEMPLATE.format(**values)

@@ -42,8 +42,8 @@ def main(arguments: list[str]) -> int:
     config, federation = run_config(settings), Federation.from_flat(settings)
     config.require_available()
     federation.check(config.plan)
-    for algorithm, _ in config.built().values():
-        federation.check_method(algorithm, config.plan)
+    for algorithm, codec in config.built().values():
+        federation.check_method(algorithm, config.plan, codec)
     if config.problem_options.get("data") != ELSEWHERE:
         config = _one_client_per_site(config, len(federation.names))
     elif config.estimator == AUTO:
@@ -54,6 +54,8 @@ def main(arguments: list[str]) -> int:
     if config.problem_options.get("data") != ELSEWHERE:
         for name in federation.names:
             Deployment.open(folder).allow(name)
+    if federation.secure_aggregation and not federation.clip_update:
+        print("note     nobody tests single updates in secure sums; --clip-update C bounds them at the sites")
     print(f"written  {folder}, with README.md for the coordinator and SITE.md for a site")
     if config.problem_options.get("data") == ELSEWHERE:
         print(f"next     fedcso flower up {folder} --sites 0, and let the sites join with their tables (see SITE.md)")

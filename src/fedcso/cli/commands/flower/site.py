@@ -73,6 +73,8 @@ def prepare(options: Any) -> tuple[list[str], Path]:
         _require_file("key", options.key, "the private key of this site")
     folder = Path(options.folder).resolve()
     node = {"site": options.name, "folder": str(folder), "device": options.device}
+    if options.key:
+        node["key"] = str(Path(options.key).resolve())
     if options.data:
         own = {name: getattr(options, name) for name in COLUMNS if getattr(options, name)}
         if options.label:

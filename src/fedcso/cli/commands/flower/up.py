@@ -26,7 +26,8 @@ def main(arguments: list[str]) -> int:
     )
     options = parser.parse_args(arguments)
     deployment = Deployment.open(Path(options.folder))
-    names = Federation.from_flat(deployment.config()).names
+    federation = Federation.from_flat(deployment.config())
+    names = federation.names
     count = len(names) if options.sites is None else options.sites
     require(
         "sites", count, lambda n: 0 <= n <= len(names), f"a number from 0 to {len(names)}, the sites in the settings"
@@ -36,6 +37,8 @@ def main(arguments: list[str]) -> int:
         raise FedcsoError(f"{deployment.folder} is already running; to stop it: fedcso flower down {options.folder}")
     if not options.insecure:
         deployment.make_keys(names[:count], [options.host] if options.host not in ("127.0.0.1", "0.0.0.0") else [])
+    elif federation.secure_aggregation:
+        deployment.make_site_keys(names[:count])
     print("starting the SuperLink (takes some seconds) …", flush=True)
     port = deployment.start_superlink(options.host, options.port, not options.insecure)
     security = "without TLS" if options.insecure else "with TLS, sites authenticate by key"
