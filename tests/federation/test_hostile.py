@@ -1,4 +1,4 @@
-"""A thousand hostile answers; `python -m tests.federation.hostile --number 10000` tries more, with any seed."""
+"""A thousand hostile answers; `python -m tests.hostile.coordinator --number 10000` tries more, with any seed."""
 
 import json
 from contextlib import nullcontext
@@ -12,8 +12,8 @@ from fedcso.federation import client
 from fedcso.federation.request import Order
 from fedcso.federation.sovereignty.audit import faults, messages_in
 from fedcso.federation.wire import LONGEST_WORDS, in_a_line, pack, unpack
-from tests.federation.hostile import CONFIG, MEGABYTES, SECONDS, attack
-from tests.federation.hostile_answers import Hostile
+from tests.hostile.coordinator import CONFIG, MEGABYTES, SECONDS, attack
+from tests.hostile.answers import Hostile
 from tests.federation.in_process import allow
 
 

@@ -7,6 +7,7 @@ the run must end as an undisturbed one.
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -103,13 +104,11 @@ class Federation:
     def _app(self):
         """The process of the coordinator's app."""
         home = str(self.local.deployment.folder / "federation" / "flwr").encode()
-        for process in Path("/proc").iterdir():
-            try:
-                if process.name.isdigit() and b"serverapp" in (process / "cmdline").read_bytes():
-                    if home in (process / "environ").read_bytes():
-                        return int(process.name)
-            except OSError:
-                continue
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                is_app = b"flwr-serverapp" in (process / "cmdline").read_bytes()
+                if is_app and home in (process / "environ").read_bytes():
+                    return int(process.name)
         return None
 
     def _client(self, site):

@@ -177,7 +177,7 @@ def read_yaml(path: Path, what: str) -> dict[str, Any]:
     """Return the settings in a YAML file; raise if it can't be read."""
     try:
         content = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # a date that does not exist; deep nesting
         raise FedcsoError(f"{what}: {path} can't be read: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
         raise FedcsoError(f"{what}: {path} must contain lines `name: value`")
