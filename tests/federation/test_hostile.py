@@ -12,9 +12,9 @@ from fedcso.federation import client
 from fedcso.federation.request import Order
 from fedcso.federation.sovereignty.audit import faults, messages_in
 from fedcso.federation.wire import LONGEST_WORDS, in_a_line, pack, unpack
-from tests.hostile.coordinator import CONFIG, MEGABYTES, SECONDS, attack
-from tests.hostile.answers import Hostile
 from tests.federation.in_process import allow
+from tests.hostile.answers import Hostile
+from tests.hostile.coordinator import CONFIG, MEGABYTES, SECONDS, attack
 
 
 def test_the_coordinator_goes_on_with_the_other_sites(tmp_path):

@@ -85,10 +85,11 @@ elsewhere, valid but extreme values) were given to the parts of fedcso that read
 | --- | ---: | ---: | ---: | ---: |
 {rows}
 
-No answer stopped the coordinator or made it leave out an honest site, and no file led to a traceback; what is not refused
-was used, or passed over for a checkpoint before it. Nothing was written outside of run folders, and nothing that was
-there was changed. All answers together made the process grow by {grown} MB (limit {most}), all files by {files_grown} MB
-(limit {files_most}). Runs with valid but very large settings (a billion rounds) were read but not carried out.
+No answer stopped the coordinator or made it leave out an honest site, and no file led to a traceback. What is not
+refused was used, or passed over for the checkpoint before it. Nothing was written outside of run folders, and nothing
+that was there was changed. All answers together made the process grow by {grown} MB (limit {most}), all files by
+{files_grown} MB (limit {files_most}). Runs with valid but very large settings (a billion rounds) were read but not
+carried out.
 """
 
 

@@ -31,8 +31,8 @@ from fedcso.federation.rounds import Connection, SiteBySite
 from fedcso.federation.server import tables_of
 from fedcso.federation.wire import pack
 from fedcso.problems import PROBLEMS
-from tests.hostile.answers import Hostile
 from tests.federation.in_process import Sites
+from tests.hostile.answers import Hostile
 
 SECONDS = 1.0
 """The most processor time that an answer may take."""

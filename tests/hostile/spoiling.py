@@ -24,22 +24,27 @@ TEXTS = [
 def spoil_bytes(rng, good):
     """A good file with pieces cut out, overwritten, doubled or put in; cut off; or never a file of this kind."""
     for _ in range(rng.randint(1, 3)):
-        start, stop = sorted(rng.randint(0, len(good)) for _ in range(2))
-        piece = rng.randbytes(rng.choice([0, 1, 8, 40]))
-        ways = [
-            lambda a=start, b=stop: good[:a] + good[b:],
-            lambda a=start, b=stop, p=piece: good[:a] + p + good[b:],
-            lambda a=start, p=piece: good[:a] + p + good[a + len(p) :],
-            lambda a=start, b=stop: good[:b] + good[a:],
-            lambda a=start: good[:a],
-            lambda: rng.randbytes(rng.choice([0, 1, 10, 1000])),
-            lambda: good * 3,
-            lambda a=start: (
-                good[:a] + bytes([good[a % len(good)] ^ 1 << rng.randrange(8)]) + good[a + 1 :] if good else b""
-            ),
-        ]
-        good = rng.choice(ways)()
+        good = rng.choice(WAYS)(rng, good, *sorted(rng.randint(0, len(good)) for _ in range(2)))
     return good
+
+
+def _piece(rng):
+    return rng.randbytes(rng.choice([0, 1, 8, 40]))
+
+
+WAYS = [
+    lambda rng, good, start, stop: good[:start] + good[stop:],
+    lambda rng, good, start, stop: good[:start] + _piece(rng) + good[stop:],
+    lambda rng, good, start, stop: good[:start] + _piece(rng) + good[start:],
+    lambda rng, good, start, stop: good[:stop] + good[start:],
+    lambda rng, good, start, stop: good[:start],
+    lambda rng, good, start, stop: rng.randbytes(rng.choice([0, 1, 10, 1000])),
+    lambda rng, good, start, stop: good * 3,
+    lambda rng, good, start, stop: (
+        good[:start] + bytes(byte ^ 1 for byte in good[start : start + 1]) + good[start + 1 :]
+    ),
+]
+"""How a file is spoilt, given two places in it."""
 
 
 def any_value(rng, depth=0):

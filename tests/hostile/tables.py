@@ -3,6 +3,7 @@
 import gzip
 import io
 import math
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -69,8 +70,6 @@ def strange_arrays(rng):
     shape = rng.choice([(10**13,), (2**31, 2**31), (0,), (3, 4, 5), (2, 1, 3, 3), (), (10**6, 0)])
     kind = rng.choice(["<f8", "|O", "<U9", "|V8", "<c16", "<M8[ns]", "|b1", ">f4"])
     np.lib.format.write_array_header_1_0(header, {"descr": kind, "fortran_order": False, "shape": shape})
-    import zipfile
-
     with zipfile.ZipFile(stream, "w") as archive:
         archive.writestr("a.npy", header.getvalue() + rng.randbytes(rng.choice([0, 8, 1000])))
         good = io.BytesIO()

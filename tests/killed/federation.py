@@ -14,12 +14,13 @@ import torch
 
 from fedcso.core.tree import leaves
 from fedcso.federation.deploy.deployment import SUPERLINK, site_process
+from fedcso.runs.folder import RunFolder
 from tests.command_line import FINE, call, read_csv, timeless
 from tests.federation.real.local import Local, end, final, in_background, wait_until
 
 METHOD, SITES = "Acc-FCSG-M", ["0", "1"]
 OPTIONS = ["--problem", "nested_quadratic", "--algorithm", METHOD, "--local-steps", 5, "--sites", len(SITES)]
-ROUNDS = ["--rounds", 6, "--min-sites", len(SITES), "--wait-seconds", 900]
+ROUNDS = ["--rounds", 4, "--min-sites", len(SITES), "--wait-seconds", 900]
 
 
 class Federation:
@@ -72,9 +73,9 @@ class Federation:
         """Return whether the kill came in time; raise if the run does not end as the undisturbed one."""
         self.start()
         moment = rng.uniform(0, self.seconds)
-        before = self.local.newest().path
+        before = self._runs()
         run = in_background(self.local)
-        folder = wait_until(lambda: self.local.newest().path != before and self.local.newest())
+        (folder,) = map(RunFolder.open, wait_until(lambda: self._runs() - before))
         time.sleep(moment)
         what = f"site {whom}: " * bool(whom) + f"after {moment:.1f} s"
         try:
@@ -100,6 +101,10 @@ class Federation:
         for table in ("metrics.csv", "clients.csv"):
             mine, theirs = (timeless(read_csv(one.path / table)) for one in (folder, self.whole))
             assert mine == theirs, (folder.path / table, self.whole.path / table)
+
+    def _runs(self):
+        """The run folders that have their names."""
+        return {path for path in Path(self.local.deployment.config()["out"]).iterdir() if path.name[0] != "."}
 
     def _app(self):
         """The process of the coordinator's app."""

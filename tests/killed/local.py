@@ -9,16 +9,9 @@ from pathlib import Path
 from tests import processes
 from tests.command_line import FINE, assert_same_contents, folders
 
-EVERY_ROUND = ["--checkpoint-rounds", "1", "--participation", "0.5", "--seeds", "2", "--local-steps", "2"]
-METHODS = ["--algorithm", "FCSG-M", "Acc-FCSG-M", "SCAFFOLD", "Local-SCGDM"]
-LOGISTIC = ["run", "invariant_logistic", "--unlike-truth", "0.5", "--clients", "4", "--test-points", "40"]
-IMAGES = ["run", "classification", "--clients", "4", "--alpha", "0.5"]
-
-COMMANDS = {
-    "stacked": [*LOGISTIC, "--engine", "stacked", *METHODS, *EVERY_ROUND, "--rounds", "15"],
-    "threads": [*IMAGES, "--engine", "threads", *METHODS[:3], *EVERY_ROUND, "--rounds", "3"],
-    "reference": [*IMAGES, "--engine", "reference", *METHODS[:3], *EVERY_ROUND, "--rounds", "3"],
-}
+SMALL = ["run", "nested_quadratic", "--clients", "4", "--participation", "0.5", "--seeds", "2", "--local-steps", "2"]
+EVERY_ROUND = ["--algorithm", "Acc-FCSG-M", "SCAFFOLD", "--rounds", "10", "--checkpoint-rounds", "1"]
+COMMANDS = {engine: [*SMALL, *EVERY_ROUND, "--engine", engine] for engine in ("stacked", "threads", "reference")}
 
 FILE_OPERATIONS = 50
 """A run of any of the commands has more of them."""

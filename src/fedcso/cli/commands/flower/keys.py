@@ -3,10 +3,11 @@
 For real sites use --coordinator-only. Each site creates a key (ssh-keygen -t ecdsa -b 384 -f KEY -N '') and sends you
 only KEY.pub, which you put into FOLDER/keys/sites/NAME.pub before `fedcso flower up FOLDER --sites 0`.
 
-With --rotate, existing ones are replaced while the federation runs. The coordinator's certificate: connections that are
-open go on, new ones get the new certificate, sites need nothing. The key of a site (--site): the old key is refused at
-once; the site misses the round in progress and is back, with its state, when it connects with the new key. The authority
-(--authority, after ca.key or server.key was lost; the federation must be stopped): every site needs the new ca.crt.
+With --rotate, existing ones are replaced while the federation runs. The coordinator's certificate: connections that
+are open go on, new ones get the new certificate, sites need nothing. The key of a site (--site): the old key is refused
+at once; the site misses the round in progress and is back, with its state, when it connects with the new key. The
+authority (--authority, after ca.key or server.key was lost; the federation must be stopped): every site needs the new
+ca.crt.
 
 examples:
   fedcso flower keys trial
