@@ -76,7 +76,7 @@ class Federation:
         before = self._runs()
         run = in_background(self.local)
         (folder,) = map(RunFolder.open, wait_until(lambda: self._runs() - before))
-        time.sleep(moment)
+        run.join(moment)
         what = f"site {whom}: " * bool(whom) + f"after {moment:.1f} s"
         try:
             in_time = run.is_alive() and folder.status != "done"

@@ -27,6 +27,7 @@ class LocalRuns:
         if engine not in self.whole:
             place = self.place / f"whole-{engine}"
             place.mkdir()
+            processes.end(processes.start(place, "list"))  # so that the server of processes runs
             began = time.monotonic()
             assert processes.end(processes.start(place, *COMMANDS[engine])) == FINE
             self.seconds[engine] = time.monotonic() - began
@@ -41,7 +42,7 @@ class LocalRuns:
 
         def kill(place):
             process = processes.start(place, *COMMANDS[engine])
-            time.sleep(moment)
+            process.join(moment)
             process.kill()
             return processes.end(process)
 

@@ -108,6 +108,11 @@ def test_whole_numbers_stay_whole(tmp_path):
         ({"seeds": "some"}, InvalidValue, "seeds = 'some'"),
         ({"rounds": "many"}, InvalidValue, "rounds = 'many'"),
         ({"algorithm": []}, InvalidValue, "at least one method"),
+        ({"algorithm": 3}, InvalidValue, "algorithm = 3 must be a name or a list of names"),
+        ({"algorithm": {"FCSG": 1}}, InvalidValue, "must be a name or a list of names"),
+        ({"algorithm": ["FCSG", ["FCSG-M"]]}, InvalidValue, "must be a name or a list of names"),
+        ({"engine": []}, UnknownName, r"unknown engine \[\]"),
+        ({"estimator": 7}, UnknownName, "unknown estimator 7"),
         ({"momentum": 0.5, "algorithm": "FCSG"}, InvalidValue, "momentum = 0.5 .* none of FCSG has it"),
     ],
 )

@@ -117,6 +117,15 @@ def test_incompatible_arrays_are_refused(tmp_path, arrays, message):
         read_sheet(tmp_path / "t.npz")
 
 
+def test_an_array_that_fits_in_no_memory_is_refused(tmp_path):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**15,)})
+    with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
+        archive.writestr("x.npy", header.getvalue())
+    with pytest.raises(FedcsoError, match="can't be read"):
+        read_sheet(tmp_path / "t.npz")
+
+
 def test_new_rows_are_read_like_training_rows(tmp_path):
     (tmp_path / "new.csv").write_text("x;day\n1,5;31.01.2020\n2,5;1.2.2020\n")
     assert read_table(tmp_path / "new.csv").to_dict("list") == {"x": [1.5, 2.5], "day": ["31.01.2020", "1.2.2020"]}
