@@ -27,6 +27,8 @@ SECONDS = 30.0
 """The most processor time that a file may take; after a hundred times as long it counts as hanging."""
 MEGABYTES = 800
 """The most memory by which all files together may make the process grow."""
+ROOM = 4 * 2**30
+"""Bytes that the process may take beyond its size at the start: then allocations fail, before the machine has none."""
 LONGEST = 20_000
 """The most characters of a message."""
 
@@ -47,6 +49,7 @@ class Harm(AssertionError):
 def attack(seed, number, folder, progress=lambda done: None):
     """Return the outcomes by kind, by how many megabytes the process grew, and all harm that was done."""
     folder, before = Path(folder).resolve(), (figures.render, outputs.as_onnx, os.getcwd())
+    limits = resource.getrlimit(resource.RLIMIT_AS)
     figures.render, outputs.as_onnx = (lambda figure, kind: b""), (lambda network: b"")
     os.chdir(folder)
     try:
@@ -55,6 +58,7 @@ def attack(seed, number, folder, progress=lambda done: None):
         kinds += [archives.Downloaded(), archives.OfARun(good)]
         tried, refused, longest, harm = Counter(), Counter(), Counter(), []
         began = _memory()
+        resource.setrlimit(resource.RLIMIT_AS, (_size() + ROOM, limits[1]))
         for n in range(number):
             rng = random.Random(f"{seed} {n}")
             kind = rng.choice(kinds)
@@ -76,6 +80,7 @@ def attack(seed, number, folder, progress=lambda done: None):
         if _digest(folder / "kept") != kept:
             harm.append("a file that was there has changed")
     finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
         figures.render, outputs.as_onnx, _ = before
         os.chdir(before[2])
     return {title: Outcome(tried[title], refused[title], longest[title]) for title in tried}, _memory() - began, harm
@@ -125,6 +130,11 @@ def _digest(folder):
     for path in sorted(folder.rglob("*")):
         found.update(str(path).encode() + (path.read_bytes() if path.is_file() else b""))
     return found.hexdigest()
+
+
+def _size():
+    """The bytes of addresses that the process has."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 def _memory():

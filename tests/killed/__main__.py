@@ -36,7 +36,7 @@ TITLES = {
     "executor": "a site's executor",
     "client": "a process that answers a message at a site",
 }
-AT_MOST = 20
+AT_MOST = 50
 """How many moments are drawn until one comes before the process has ended."""
 
 

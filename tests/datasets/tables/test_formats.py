@@ -1,6 +1,8 @@
 """Files of every format are read; errors and missing packages are reported."""
 
+import io
 import sys
+import zipfile
 
 import numpy as np
 import pandas as pd
