@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test test-federation two-federations lint types warm tests docs dist bench format clean
+.PHONY: run test test-federation test-oldest audit licences two-federations lint types warm tests docs dist bench format clean
 
 run: $(VENV)/.installed
 	$(BIN)/fedcso tour
@@ -43,6 +43,26 @@ two-federations: $(VENV)/.installed-dev
 test-federation: $(VENV)/.installed-dev
 	$(BIN)/pytest tests/federation/real -m 'federation or not federation' -v --durations=0
 
+# The quick tests with the oldest versions that pyproject.toml allows, in an environment of its own. Not of torch, of which
+# plain pip installs gigabytes for graphics cards except in its newest version, and not of Flower, which allows one version.
+OLDEST := .venv-oldest
+QUICK_TESTS := tests/core tests/codecs tests/datasets tests/engines tests/reports tests/runs tests/theory
+
+test-oldest:
+	$(PYTHON) -m venv $(OLDEST)
+	$(PYTHON) tests/oldest.py parquet excel images predict sweep >$(OLDEST)/oldest.txt
+	$(OLDEST)/bin/pip install --quiet --no-compile -r $(OLDEST)/oldest.txt pytest==8.0 hypothesis==6.100
+	PYTHONPATH=src $(OLDEST)/bin/python -m pytest -p no:cacheprovider $(QUICK_TESTS)
+
+# Known vulnerabilities of all installed packages; says so if the registry does not answer.
+audit: $(VENV)/.installed-dev
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/pip install --quiet --no-compile pip-audit
+	$(PYTHON) tests/audit.py .venv-audit/bin/pip-audit $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+
+licences: $(VENV)/.installed-dev
+	$(BIN)/python -m docs.licences
+
 docs: $(VENV)/.installed-dev
 	$(BIN)/python -m docs.architecture
 	$(BIN)/python -m sphinx -q -W -b html docs docs/_build
@@ -61,7 +81,7 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) .venv-audit build dist .mypy_cache .pytest_cache .ruff_cache
 
 # The stamp files make sure that packages are installed once, and again when pyproject.toml has changed.
 # A new pip finds versions faster; what is never imported need not be compiled.

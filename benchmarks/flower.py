@@ -27,6 +27,7 @@ from benchmarks.timing import describe_machine
 from fedcso.cli.main import main as fedcso
 from fedcso.federation.deploy.commands import environment, program, supernode_command
 from fedcso.federation.deploy.deployment import CONNECTION, Deployment, site_process
+from fedcso.federation.deploy.members import update_register
 from fedcso.federation.deploy.processes import free_port
 from fedcso.runs.tables import table_in
 
@@ -113,8 +114,9 @@ def _plain(folder: Path) -> Iterator[Deployment]:
         shutil.copy(Path(benchmarks.plain_flower.__file__).with_name(file), deployment.package)
     deployment.make_keys(SITES)
     try:
-        port = deployment.start_superlink(program=[program("flower-superlink")])
-        deployment.register(SITES)
+        deployment.start_superlink(program=[program("flower-superlink")])
+        port = deployment.address()["control"]  # the only one of Flower's own program
+        update_register(deployment)
         for site in SITES:
             keys = deployment.keys / "ca.crt", deployment.site_key(site)
             command = supernode_command(free_port(), f"127.0.0.1:{port}", {"site": site}, *keys)

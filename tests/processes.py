@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ def start(place: Path, *arguments: object, dies_at: int | None = None) -> BasePr
     """Begin a command in a folder; what it says goes to `said.txt` there.
 
     Figures and exported networks, which take longest by far, are left empty. With `dies_at` the process kills itself,
-    by SIGKILL, before the file operation of that number.
+    by SIGKILL, before the file operation of that number; of a file that it has just written, half is there.
     """
     process = SERVER.Process(target=_command, args=(place, [str(a) for a in arguments], dies_at))
     process.start()
@@ -46,13 +47,16 @@ def _command(place: Path, arguments: list[str], dies_at: int | None) -> None:
 
 def _die_before_file_operation(number: int) -> None:
     """Everything by which a file becomes whole, gets its name or goes away is counted."""
-    count = 0
+    count, fsync = 0, os.fsync
 
     def counted(operation: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(*arguments: Any, **options: Any) -> Any:
             nonlocal count
             count += 1
             if count == number:
+                if operation is fsync:
+                    with suppress(OSError):  # not of a folder
+                        os.ftruncate(arguments[0], os.fstat(arguments[0]).st_size // 2)
                 os.kill(os.getpid(), signal.SIGKILL)
             return operation(*arguments, **options)
 

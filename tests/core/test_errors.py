@@ -34,6 +34,12 @@ def test_an_unknown_name_unlike_any_suggests_none():
     assert "did you mean" not in str(UnknownName("algorithm", "zzz", ["FCSG"]))
 
 
+@pytest.mark.parametrize("error", [InvalidValue("a", "x" * 10**6, "short"), UnknownName("b", "x" * 10**6, ["c"])])
+def test_a_long_value_is_not_shown_in_full(error):
+    assert len(str(error)) < 1100
+    assert "…" in str(error)
+
+
 def test_non_finite_says_where_and_when_and_what_to_do():
     message = str(NonFinite("gradient x.weight", client=3, round=4, step=17, seed=5))
     assert "gradient x.weight at client 3, round 4, step 17 (seed 5)" in message

@@ -1,4 +1,4 @@
-"""A thousand hostile answers; `python -m tests.federation.hostile --number 10000` tries more, with any seed."""
+"""A thousand hostile answers and files; `python -m tests.hostile --number 10000` tries more, with any seed."""
 
 import json
 from contextlib import nullcontext
@@ -12,15 +12,25 @@ from fedcso.federation import client
 from fedcso.federation.request import Order
 from fedcso.federation.sovereignty.audit import faults, messages_in
 from fedcso.federation.wire import LONGEST_WORDS, in_a_line, pack, unpack
-from tests.federation.hostile import CONFIG, MEGABYTES, SECONDS, attack
-from tests.federation.hostile_answers import Hostile
 from tests.federation.in_process import allow
+from tests.hostile import inputs
+from tests.hostile.answers import Hostile
+from tests.hostile.coordinator import CONFIG, MEGABYTES, SECONDS, attack
 
 
 def test_the_coordinator_goes_on_with_the_other_sites(tmp_path):
-    longest, grown = attack(seed=1, number=1000, folder=tmp_path)
+    longest, grown = attack(seed=1, number=500, folder=tmp_path)
     assert longest < SECONDS
     assert grown < MEGABYTES
+
+
+def test_hostile_files_are_refused_in_words_or_used(tmp_path):
+    found, grown, harm = inputs.attack(seed=1, number=500, folder=tmp_path)
+    assert harm == []
+    assert sum(one.number for one in found.values()) == 500
+    assert all(0 < one.refused < one.number for one in found.values()), found  # each kind holds good and bad ones
+    assert max(one.longest for one in found.values()) < inputs.SECONDS
+    assert grown < inputs.MEGABYTES
 
 
 @pytest.mark.parametrize("said", [None, 3, ["a"], "a" * 10**6, "a\n b\r\0\x1b[31m", ""])

@@ -20,6 +20,8 @@ def test_sites_are_a_number_or_names():
         ("sites", {"sites": "oslo,oslo"}),
         ("sites", {"sites": "../etc,b"}),
         ("sites", {"sites": ""}),
+        ("sites", {"sites": "1" + "0" * 400}),
+        ("sites", {"sites": "2147483648"}),
         ("sites", {"sites": "0", "min_sites": 1}),
         ("min_sites", {"min_sites": 4}),
         ("min_sites", {"min_sites": 0}),

@@ -11,7 +11,7 @@ import yaml
 from fedcso.core import atomic
 from fedcso.core.errors import FedcsoError
 from fedcso.runs import folder
-from fedcso.runs.folder import RunFolder
+from fedcso.runs.folder import RunFolder, read_yaml
 
 CONFIG = {"command": "run", "problem": "σ₂", "seeds": [3, 1], "rounds": 5, "momentum": "0.5"}
 
@@ -115,3 +115,26 @@ def test_the_commit_is_that_of_the_checkout_or_none(monkeypatch):
 def test_the_files_are_plain_yaml_and_json(made):
     assert yaml.safe_load((made.path / "config.yaml").read_text()) == CONFIG
     assert json.loads((made.path / "status.json").read_text()) == {"status": "running"}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[" * 5000, "it is nested too deeply"),
+        ("a: &a [*a]", "it is nested too deeply"),
+        ("a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 30)), "100000 values"),
+        ("a: 2020-13-40", "can't be read: month must be"),
+        ("# " + "x" * 10**6, "is larger than 1000000 bytes"),
+        ("\x00", "can't be read"),
+        ("- 1", "must contain lines `name: value`"),
+    ],
+)
+def test_settings_that_can_not_be_read_are_refused_in_words(tmp_path, text, told):
+    (tmp_path / "config.yaml").write_text(text)
+    with pytest.raises(FedcsoError, match=re.escape(told)):
+        read_yaml(tmp_path / "config.yaml", "config")
+
+
+def test_settings_may_refer_to_each_other(tmp_path):
+    (tmp_path / "config.yaml").write_text("a: &a [1, 2]\nb: *a\n")
+    assert read_yaml(tmp_path / "config.yaml", "config") == {"a": [1, 2], "b": [1, 2]}

@@ -9,6 +9,9 @@ from typing import Any
 
 Check = Callable[[Any], Any]
 
+LONGEST = 1000
+"""More characters of a value are not shown."""
+
 
 class FedcsoError(Exception):
     """An error that the user can put right; the message says what is wrong and what to do."""
@@ -25,20 +28,26 @@ class InvalidValue(FedcsoError, ValueError):
 
     def __init__(self, field: str, value: object, allowed: str):
         self.field, self.value, self.allowed = field, value, allowed
-        super().__init__(f"{field} = {value!r} must be {allowed}")
+        super().__init__(f"{field} = {_shown(value)} must be {allowed}")
 
 
 class UnknownName(FedcsoError, KeyError):
     """A name that is not known; the message lists the known names and suggests the nearest ones."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]):
+    def __init__(self, kind: str, name: object, known: Iterable[str]):
         known = sorted(known)
-        close = get_close_matches(name, known, n=3)
+        close = get_close_matches(str(name)[:LONGEST], known, n=3)
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
-        super().__init__(f"unknown {kind} {name!r}{hint} (known: {', '.join(known)})")
+        super().__init__(f"unknown {kind} {_shown(name)}{hint} (known: {', '.join(known)})")
 
     def __str__(self) -> str:  # KeyError would put the message into quotes
         return str(self.args[0])
+
+
+def _shown(value: object) -> str:
+    """Return a value as in Python, without its end if it is very long."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 class NonFinite(FedcsoError, FloatingPointError):

@@ -71,7 +71,7 @@ class Registry(MutableMapping[str, T]):
         return len(self._rows)
 
     def __contains__(self, name: object) -> bool:  # without loading anything
-        return name in self._rows
+        return isinstance(name, str) and name in self._rows
 
     def module(self, name: str) -> ModuleType:
         """Return the module in which an object is defined."""

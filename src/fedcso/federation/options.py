@@ -142,6 +142,8 @@ class Federation:
 OPTIONS = [option.name for option in fields(Federation) if option.init]
 
 
+MOST_SITES = 10_000
+
 COORDINATOR_ONLY = ("out", "init", "fresh_last_layer")
 """Settings that sites do not need: where results go, and what the first model is."""
 
@@ -172,6 +174,8 @@ def run_config(values: Flat, root: Path = HERE) -> RunConfig:
 def _names(sites: str) -> list[str]:
     """Parse `3` as the names 0, 1, 2, or a list of names."""
     text = str(sites).strip()
+    if text.isdecimal() and (len(text) > 9 or int(text) > MOST_SITES):
+        raise InvalidValue("sites", sites, f"at most {MOST_SITES}")
     names = [str(n) for n in range(int(text))] if text.isdecimal() else [name.strip() for name in text.split(",")]
     allowed = all(name and all(c.isalnum() or c in "-_." for c in name) for name in names)
     if not names or not allowed or len(set(names)) < len(names):

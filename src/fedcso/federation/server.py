@@ -98,9 +98,9 @@ def coordinate(grid: Grid, folder: RunFolder, app: Path) -> int:
 
 
 def _superlink_port(folder: RunFolder) -> int | None:
-    """Return the SuperLink's port if the run was started with `fedcso flower run`."""
+    """Return the SuperLink's control port if the run was started with `fedcso flower run`."""
     place = folder.environment()["data"].get("federation")
-    return int(Deployment.open(Path(place)).address()["port"]) if place else None
+    return int(Deployment.open(Path(place)).address()["control"]) if place else None
 
 
 @contextmanager

@@ -40,6 +40,8 @@ OWN_OPTIONS = ("net",)
 HOW = ("engine", "ranks", "estimator", "device", "init", "fresh_last_layer", "track", "out", "name")
 """Fields with the same name and value in a flat configuration."""
 
+MOST_SEEDS = 100_000
+
 REMOVED = {
     "inner_batch_most": "m no longer changes during a run; set inner_batch, or reduce the bias by another estimator"
 }
@@ -274,9 +276,11 @@ def parse_seeds(value: Any, field: str = "seeds") -> list[int]:
             value = (
                 [int(part) for part in value.strip("[] ").split(",")] if "," in value or "[" in value else int(value)
             )
-        chosen = list(range(value)) if isinstance(value, int) else [int(seed) for seed in value]
-    except (TypeError, ValueError):
+        some = range(min(value, MOST_SEEDS + 1)) if isinstance(value, int) else value
+        chosen = [int(seed) for seed in some]
+    except (TypeError, ValueError, OverflowError):
         chosen = []
+    require(field, value, lambda _: len(chosen) <= MOST_SEEDS, f"at most {MOST_SEEDS} seeds")
     if not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen):
         raise InvalidValue(field, value, "a number of seeds (3 for 0, 1, 2), or different seeds: 5,6,7")
     return chosen

@@ -173,15 +173,35 @@ class KeptSource:
         return Source(path, path.read_bytes()).fingerprint == self.sha256
 
 
+MOST_BYTES, MOST_VALUES = 1_000_000, 100_000
+"""The largest YAML file, and the most values in it: references can write exponentially many in a few lines."""
+
+
 def read_yaml(path: Path, what: str) -> dict[str, Any]:
     """Return the settings in a YAML file; raise if it can't be read."""
     try:
+        if path.stat().st_size > MOST_BYTES:
+            raise FedcsoError(f"{what}: {path} is larger than {MOST_BYTES} bytes, the limit for settings")
         content = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        if _count(content, {}) > MOST_VALUES:
+            raise FedcsoError(f"{what}: {path} holds more than {MOST_VALUES} values, the limit for settings")
+    except RecursionError as error:
+        raise FedcsoError(f"{what}: {path} can't be read: it is nested too deeply") from error
+    except (OSError, ValueError, yaml.YAMLError) as error:  # also a date that does not exist
         raise FedcsoError(f"{what}: {path} can't be read: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
         raise FedcsoError(f"{what}: {path} must contain lines `name: value`")
     return content
+
+
+def _count(value: Any, counted: dict[int, int]) -> int:
+    """Return the number of values in a value, as often as each is referred to."""
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) not in counted:
+        parts = value.values() if isinstance(value, dict) else value
+        counted[id(value)] = 1 + sum(_count(part, counted) for part in parts)
+    return counted[id(value)]
 
 
 def environment() -> dict[str, Any]:

@@ -187,6 +187,8 @@ def parse_methods(
     texts: Sequence[str], root: Path = user_code.HERE, known: Mapping[str, MethodSpec] = MappingProxyType({})
 ) -> tuple[MethodSpec, ...]:
     """Parse several specifications, unless they are `known`; raise if one is given twice."""
+    if not (isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts)):
+        raise InvalidValue("algorithm", texts, "a name or a list of names (fedcso list algorithms)")
     if not texts:
         raise InvalidValue("algorithm", [], "at least one method (fedcso list algorithms)")
     for number, text in enumerate(texts):

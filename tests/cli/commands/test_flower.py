@@ -21,10 +21,12 @@ from tests.command_line import BAD_INPUT, FINE, call
 pytest.importorskip("flwr", reason="needs Flower: pip install 'fedcso[flower]'")
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 
 from fedcso.cli.commands.flower import run as run_command
 from fedcso.federation.deploy.commands import supernode_command
 from fedcso.federation.deploy.deployment import Deployment
+from fedcso.federation.deploy.keys import make_site_key
 from fedcso.federation.deploy.processes import Processes
 from fedcso.federation.options import COORDINATOR_ONLY
 from fedcso.federation.sovereignty.policy import MESSAGES, Request, read_policy, refusal
@@ -424,3 +426,81 @@ def test_help_says_how_init_is_called():
     outcome = call("flower", "init", "--help")
     assert outcome.code == FINE
     assert outcome.out.startswith("usage: fedcso flower init FOLDER --problem PROBLEM [options]")
+
+
+# --------------------------------------------------------------------------------------- replacing keys
+
+
+def names_of(certificate):
+    read = x509.load_pem_x509_certificate(certificate.read_bytes())
+    return [str(one.value) for one in read.extensions.get_extension_for_class(x509.SubjectAlternativeName).value], read
+
+
+def test_the_coordinators_certificate_is_replaced_under_the_same_names_and_authority(folder):
+    assert call("flower", "keys", folder, "--host", "federation.example.org,192.0.2.7").code == FINE
+    keys = folder / "keys"
+    (names, before), key, authority = names_of(keys / "server.pem"), (keys / "server.key").read_bytes(), keys / "ca.crt"
+    signed = x509.load_pem_x509_certificate(authority.read_bytes())
+    assert call("flower", "keys", folder, "--rotate").code == FINE
+    again, after = names_of(keys / "server.pem")
+    assert again == names
+    assert {"federation.example.org", "192.0.2.7"} <= set(again)
+    assert after.serial_number != before.serial_number
+    assert (keys / "server.key").read_bytes() != key
+    after.verify_directly_issued_by(signed)
+    assert call("flower", "keys", folder, "--rotate", "--authority").code == FINE
+    assert names_of(keys / "server.pem")[0] == names
+    after.verify_directly_issued_by(signed)
+    with pytest.raises(InvalidSignature):  # who trusts the new authority only refuses the old certificate
+        after.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.read_bytes()))
+
+
+def test_a_sites_key_is_replaced_by_one_of_the_sites_own(folder, tmp_path):
+    assert call("flower", "keys", folder).code == FINE
+    deployment = Deployment.open(folder)
+    make_site_key(tmp_path / "new")
+    before = deployment.public_key("1").read_bytes()
+    assert call("flower", "keys", folder, "--rotate", "--site", "0").code == FINE
+    options = ["--rotate", "--site", "1", "--public-key", tmp_path / "new.pub"]
+    assert call("flower", "keys", folder, *options).code == FINE
+    assert deployment.public_key("1").read_bytes() == (tmp_path / "new.pub").read_bytes() != before
+    assert not deployment.site_key("1").exists()
+    refused = call("flower", "keys", folder, "--rotate", "--site", "1")
+    assert refused.code == BAD_INPUT
+    assert "site 1 has its key at its own place; give its new public key with --public-key FILE" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--rotate", "--site", "9"], "unknown site '9'"),
+        (["--rotate", "--public-key", "x.pub"], "name the site with --site"),
+        (["--site", "1"], "--site replaces something; add --rotate"),
+        (["--rotate", "--site", "1", "--public-key", "README.md"], "README.md is not a public key"),
+        (["--rotate", "--site", "1", "--public-key", "nowhere.pub"], "nowhere.pub is not a public key"),
+        (["--rotate"], "server.pem does not exist; create it with: fedcso flower keys"),
+    ],
+)
+def test_a_key_that_can_not_be_replaced_is_told(folder, options, told):
+    outcome = call("flower", "keys", folder, *options)
+    assert outcome.code == BAD_INPUT
+    assert told in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_a_removed_site_is_known_no_longer_and_gets_no_new_key_by_itself(folder):
+    assert call("flower", "keys", folder).code == FINE
+    deployment = Deployment.open(folder)
+    removed = call("flower", "remove", folder, "1")
+    assert removed.code == FINE
+    assert "Left: 0, 2" in removed.out
+    assert deployment.known_sites() == ["0", "2"]
+    assert not deployment.site_key("1").exists()
+    again = call("flower", "remove", folder, "1")
+    assert again.code == BAD_INPUT
+    assert "unknown site '1'" in again.err
+    few = call("flower", "remove", folder, "0")
+    assert "rounds need 2 sites" in few.out
+    assert call("flower", "keys", folder, "--rotate", "--site", "1").code == FINE  # let in again, with another key
+    assert deployment.known_sites() == ["1", "2"]
+    assert not deployment.removed_key("1").exists()

@@ -1,6 +1,8 @@
 """Files of every format are read; errors and missing packages are reported."""
 
+import io
 import sys
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -114,6 +116,15 @@ def test_an_npz_may_have_pictures_alone(tmp_path):
 def test_incompatible_arrays_are_refused(tmp_path, arrays, message):
     np.savez(tmp_path / "t.npz", y=[0, 1], **arrays)
     with pytest.raises(FedcsoError, match=message):
+        read_sheet(tmp_path / "t.npz")
+
+
+def test_an_array_that_fits_in_no_memory_is_refused(tmp_path):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**15,)})
+    with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
+        archive.writestr("x.npy", header.getvalue())
+    with pytest.raises(FedcsoError, match="can't be read"):
         read_sheet(tmp_path / "t.npz")
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fedcso.federation.deploy.members import update_register
 from tests.command_line import read_csv
 from tests.federation.real.local import outcomes
 
@@ -16,7 +17,7 @@ def test_sites_with_tables_train_together(start, tmp_path):
     options = ["--problem", "auprc", "--data", "sites", "--label", "y", "--sites", ",".join(SITES)]
     local = start(*options, "--rounds", 3, "--evaluate-every", 3, "--learning-rate", 0.5, sites=0)
     local.deployment.make_keys(SITES)
-    local.deployment.register(SITES)
+    update_register(local.deployment)
     for number, site in enumerate(SITES):
         values = rng.normal(size=(200, 3))
         frame = pd.DataFrame(values, columns=["a", "b", "c"])

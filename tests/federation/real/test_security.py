@@ -8,6 +8,7 @@ import pytest
 
 from fedcso.federation.deploy.commands import environment, site_command, supernode_command
 from fedcso.federation.deploy.keys import make_authority, make_site_key
+from fedcso.federation.deploy.members import update_register
 from fedcso.federation.deploy.processes import free_port
 from fedcso.federation.sovereignty.approval import approve, files_of_app
 from fedcso.federation.sovereignty.writing import write_policy
@@ -66,7 +67,7 @@ def test_only_registered_keys_over_tls_of_the_right_authority_get_in(start, tmp_
 def test_a_node_with_a_name_that_another_has_or_no_one_has_is_turned_away(start, tmp_path):
     local = start(*QUADRATIC, "--min-sites", 1, "--wait-seconds", 60, sites=1)
     local.deployment.make_keys(["1", "2"])
-    local.deployment.register(["1", "2"])
+    update_register(local.deployment)
     for key, name in (("1", "0"), ("2", "nowhere")):
         place = tmp_path / key
         node = {"site": name, "folder": str(place)}

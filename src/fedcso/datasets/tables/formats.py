@@ -18,6 +18,7 @@ UNREADABLE = (
     OSError,
     EOFError,
     LookupError,
+    MemoryError,
     RuntimeError,
     TypeError,
     ValueError,

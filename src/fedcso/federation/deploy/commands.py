@@ -28,6 +28,16 @@ def environment(home: Path) -> dict[str, str]:
     return QUIET | {"FLWR_HOME": str(home), "PATH": programs + os.pathsep + os.environ.get("PATH", os.defpath)}
 
 
+def superlink_program(host: str, port: int) -> list[str]:
+    """Return our SuperLink, which serves sites at this address; the options of flower-superlink follow."""
+    return [*SUPERLINK_PROGRAM, as_address(host, port)]
+
+
+def as_address(host: str, port: int) -> str:
+    """Return HOST:PORT, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def site_command(
     place: Path, superlink: str, node_config: dict[str, str], authority: Path | None, key: Path | None
 ) -> list[str]:

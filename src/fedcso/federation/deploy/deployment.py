@@ -9,10 +9,10 @@ FOLDER/runs/         run folders
 
 import json
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ from typing import Any
 from fedcso.core import atomic
 from fedcso.core.errors import FedcsoError
 from fedcso.federation.deploy.app import PACKAGE
-from fedcso.federation.deploy.commands import SUPERLINK_PROGRAM, environment, program, site_command
-from fedcso.federation.deploy.keys import LOOPBACK, make_authority, make_server_certificate, make_site_key
+from fedcso.federation.deploy.commands import as_address, environment, program, site_command, superlink_program
+from fedcso.federation.deploy.keys import LOOPBACK, hosts_of, make_authority, make_server_certificate, make_site_key
 from fedcso.federation.deploy.processes import Processes, free_port
 from fedcso.federation.deploy.watchdog import listens
 from fedcso.federation.options import COORDINATOR_ONLY
@@ -33,6 +33,10 @@ from fedcso.runs.folder import read_yaml
 
 CONNECTION = "fedcso"
 SUPERLINK = "superlink"
+CONTROL_HOST = "127.0.0.1"
+"""Where commands are accepted: on this machine only."""
+EVERYWHERE = ("0.0.0.0", "::")
+"""Addresses to listen on that nobody can connect to."""
 START_SECONDS = 120.0
 """How long the SuperLink may take to start."""
 
@@ -92,9 +96,32 @@ class Deployment:
             if not self.site_key(site).is_file():
                 make_site_key(self.site_key(site))
 
+    def rotate_certificate(self, hosts: Sequence[str] = ()) -> None:
+        """Give the coordinator a new certificate and key, for its old names if no others are given."""
+        make_server_certificate(self.keys, hosts or hosts_of(self.keys / "server.pem"))
+        running = self.processes.alive()
+        if SUPERLINK in running:
+            os.kill(running[SUPERLINK], signal.SIGHUP)  # new connections get it; those that are open stay
+
+    def rotate_authority(self, hosts: Sequence[str] = ()) -> None:
+        """Give the federation a new authority; who trusts only the new one refuses all earlier certificates."""
+        if SUPERLINK in self.processes.alive():
+            raise FedcsoError(f"the federation is running; stop it first: fedcso flower down {self.folder}")
+        hosts = hosts or hosts_of(self.keys / "server.pem")
+        make_authority(self.keys)
+        make_server_certificate(self.keys, hosts)
+
     def site_key(self, site: str) -> Path:
         """Return the path of a site's private key."""
         return self.keys / "sites" / site
+
+    def public_key(self, site: str) -> Path:
+        """Return the path of a site's public key."""
+        return self.keys / "sites" / f"{site}.pub"
+
+    def removed_key(self, site: str) -> Path:
+        """Return the path of the public key that a removed site had."""
+        return self.keys / "removed" / f"{site}.pub"
 
     def known_sites(self) -> list[str]:
         """Return the names of the sites whose public keys are in the folder."""
@@ -107,9 +134,12 @@ class Deployment:
         host: str = "127.0.0.1",
         port: int = 0,
         secure: bool = True,
-        program: Sequence[str] = SUPERLINK_PROGRAM,
+        program: Sequence[str] | None = None,
     ) -> int:
-        """Start the SuperLink, wait until it accepts connections, and return its port."""
+        """Start the SuperLink, wait until it accepts connections, and return its port for sites.
+
+        Commands and the coordinator's app connect to another port, which is on loopback only.
+        """
         if not secure and host not in LOOPBACK:
             raise FedcsoError(
                 f"--insecure is refused for {host}: others could read the traffic; use it on loopback only"
@@ -117,16 +147,17 @@ class Deployment:
         port = port or free_port()
         home = self.folder / "federation" / "flwr"
         home.mkdir(parents=True, exist_ok=True)
-        command = [*program, "--host", host, "--port", str(port)]
+        control = free_port()
+        command = [*(program or superlink_program(host, port)), "--host", CONTROL_HOST, "--port", str(control)]
         command += ["--disable-runtime-dependency-installation", "--database", str(self.folder / "federation/state.db")]
         command += self._server_tls() if secure else ["--insecure"]
         trust = f'root-certificates = "{self.keys / "ca.crt"}"' if secure else "insecure = true"
-        local = f"127.0.0.1:{port}"
+        local = as_address(CONTROL_HOST, control)
         connection = (
             f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\naddress = "{local}"\n{trust}\n'
         )
         atomic.write(home / "config.toml", connection)
-        atomic.write(self._address, json.dumps({"host": host, "port": port, "secure": secure}))
+        atomic.write(self._address, json.dumps({"host": host, "port": port, "control": control, "secure": secure}))
         self.processes.start(SUPERLINK, command, self.environment)
         self._wait_for_superlink()
         return port
@@ -139,7 +170,7 @@ class Deployment:
 
     def _wait_for_superlink(self) -> None:
         deadline = time.monotonic() + START_SECONDS
-        while not listens(self.address()["port"]):
+        while not listens(self.address()["control"]):
             self.processes.require_alive(SUPERLINK)
             if time.monotonic() > deadline:
                 raise FedcsoError(
@@ -152,12 +183,18 @@ class Deployment:
         return self.folder / "federation" / "address.json"
 
     def address(self) -> dict[str, Any]:
-        """Return host, port and secure (whether TLS is on) of the SuperLink."""
+        """Return host and port for sites, the control port on loopback, and whether TLS is on (secure)."""
         if not self._address.is_file():
             raise FedcsoError(
                 f"no SuperLink was started in {self.folder}; start it with: fedcso flower up {self.folder}"
             )
         return dict(json.loads(self._address.read_text()))
+
+    def local_address(self) -> str:
+        """Return the address at which a site on this machine reaches the SuperLink."""
+        address = self.address()
+        host = "127.0.0.1" if address["host"] in EVERYWHERE else address["host"]
+        return as_address(host, address["port"])
 
     @property
     def environment(self) -> dict[str, str]:
@@ -173,18 +210,6 @@ class Deployment:
             text=True,
             check=False,
         )
-
-    def register(self, sites: Sequence[str]) -> None:
-        """Register the sites' public keys with the SuperLink."""
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(self._register, sites))
-
-    def _register(self, site: str) -> None:
-        public = self.site_key(site).with_name(f"{site}.pub")
-        outcome = self.flwr("supernode", "register", str(public), CONNECTION)
-        output = outcome.stdout + outcome.stderr
-        if outcome.returncode and "already" not in output.lower():
-            raise FedcsoError(f"the key of site {site} could not be registered: {' '.join(output.split())}")
 
     # ------------------------------------------------------------------------------------ sites
 
@@ -217,7 +242,7 @@ class Deployment:
         key = {"key": str(self.site_key(site))} if self.site_key(site).is_file() else {}
         command = site_command(
             place,
-            f"127.0.0.1:{address['port']}",
+            self.local_address(),
             {"site": site, "folder": str(place)} | key | (own or {}),
             self.keys / "ca.crt" if address["secure"] else None,
             self.site_key(site) if address["secure"] else None,

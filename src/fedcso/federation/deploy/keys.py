@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from fedcso.core import atomic
+from fedcso.core.errors import FedcsoError
 
 DAYS = 365
 """How long certificates are valid."""
@@ -66,6 +67,16 @@ def make_server_certificate(folder: Path, hosts: Sequence[str]) -> None:
     )
     _write_private(folder / "server.key", key)
     atomic.write(folder / "server.pem", certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def hosts_of(certificate: Path) -> list[str]:
+    """Return the names and addresses of a certificate."""
+    try:
+        read = x509.load_pem_x509_certificate(certificate.read_bytes())
+    except OSError as error:
+        raise FedcsoError(f"{certificate} does not exist; create it with: fedcso flower keys FOLDER") from error
+    names = read.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return [str(name.value) for name in names]
 
 
 def make_site_key(path: Path) -> None:

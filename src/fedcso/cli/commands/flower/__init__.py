@@ -1,12 +1,13 @@
-"""usage: fedcso flower init|keys|up|run|down|site|approve|audit …   (each has --help)
+"""usage: fedcso flower init|keys|up|run|remove|down|site|approve|audit …   (each has --help)
 
 Run over real sites, whose data can't be brought to one machine, with Flower (pip install 'fedcso[flower]').
 
 actions:
   init       write a Flower app for a problem, a method and some sites
-  keys       create certificates and keys for a trial
+  keys       create or replace certificates and keys
   up         start a SuperLink, and sites for a trial, on this machine
   run        start a run on the SuperLink and follow it
+  remove     remove a site, in the middle of a run too
   down       stop the processes that `up` started
   site       write a site's policy, and connect the site to a federation
   approve    approve the code that a site runs
@@ -30,7 +31,7 @@ from fedcso.core.errors import UnknownName
 from fedcso.federation import require_flower
 from fedcso.runs.folder import RunFolder
 
-ACTIONS = ("init", "keys", "up", "run", "down", "site", "approve", "audit")
+ACTIONS = ("init", "keys", "up", "run", "remove", "down", "site", "approve", "audit")
 
 
 def main(arguments: list[str]) -> int:

@@ -9,7 +9,8 @@ examples:
 from pathlib import Path
 
 from fedcso.core.errors import FedcsoError, require
-from fedcso.federation.deploy.deployment import SUPERLINK, Deployment
+from fedcso.federation.deploy.deployment import EVERYWHERE, SUPERLINK, Deployment
+from fedcso.federation.deploy.members import update_register
 from fedcso.federation.options import Federation
 from fedcso.runs.parser import simple_parser
 
@@ -27,7 +28,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     deployment = Deployment.open(Path(options.folder))
     federation = Federation.from_flat(deployment.config())
-    names = federation.names
+    names = [name for name in federation.names if not deployment.removed_key(name).is_file()]
     count = len(names) if options.sites is None else options.sites
     require(
         "sites", count, lambda n: 0 <= n <= len(names), f"a number from 0 to {len(names)}, the sites in the settings"
@@ -36,15 +37,15 @@ def main(arguments: list[str]) -> int:
     if SUPERLINK in running:
         raise FedcsoError(f"{deployment.folder} is already running; to stop it: fedcso flower down {options.folder}")
     if not options.insecure:
-        deployment.make_keys(names[:count], [options.host] if options.host not in ("127.0.0.1", "0.0.0.0") else [])
+        deployment.make_keys(names[:count], [options.host] if options.host not in ("127.0.0.1", *EVERYWHERE) else [])
     elif federation.secure_aggregation:
         deployment.make_site_keys(names[:count])
     print("starting the SuperLink (takes some seconds) …", flush=True)
     port = deployment.start_superlink(options.host, options.port, not options.insecure)
     security = "without TLS" if options.insecure else "with TLS, sites authenticate by key"
-    print(f"SuperLink   {options.host}:{port}  {security}")
+    print(f"SuperLink   {options.host}:{port}  {security}; commands are accepted on this machine only")
     if not options.insecure:
-        deployment.register(deployment.known_sites())
+        update_register(deployment)
     for name in names[:count]:
         deployment.start_site(name)
         print(f"site        {name}, state in {deployment.folder / 'sites' / name}")

@@ -1,18 +1,14 @@
 """Hostile answers from a site, and what the coordinator does with them: it goes on with the other sites.
 
-    python -m tests.federation.hostile --seed 0 --number 10000
-
 Every answer is made from (seed, number), so a case that fails can be made again. Each is given to the coordinator as an
 answer to all its questions: who a site is, its table, its update, its metrics, its counts of scores.
 """
 
-import argparse
 import contextlib
 import json
 import logging
 import math
 import resource
-import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,8 +31,8 @@ from fedcso.federation.rounds import Connection, SiteBySite
 from fedcso.federation.server import tables_of
 from fedcso.federation.wire import pack
 from fedcso.problems import PROBLEMS
-from tests.federation.hostile_answers import Hostile
 from tests.federation.in_process import Sites
+from tests.hostile.answers import Hostile
 
 SECONDS = 1.0
 """The most processor time that an answer may take."""
@@ -154,7 +150,7 @@ class Lines(logging.Handler):
         assert not set(text) & set("\n\r\0"), text
 
 
-def attack(seed, number, folder):
+def attack(seed, number, folder, progress=lambda done: None):
     """Give the coordinator some answers; return the longest processor time of one, and the growth in megabytes."""
     log = logging.getLogger("fedcso")
     handler, logging.raiseExceptions = Lines(), False
@@ -172,26 +168,9 @@ def attack(seed, number, folder):
             except Exception as error:
                 raise AssertionError(f"answer {n} of seed {seed} broke the coordinator") from error
             longest = max(longest, time.process_time() - started)
+            progress(n + 1)
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - began) / 1024
     finally:
         log.removeHandler(handler)
         log.propagate, (rounds.exchange, roster.exchange) = True, before
     return longest, grown
-
-
-def main():
-    """Attack, and say what it took."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--number", type=int, default=10_000)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        longest, grown = attack(options.seed, options.number, folder)
-    print(f"{options.number} answers of seed {options.seed}: the two honest sites were never left out")
-    print(f"longest {longest:.2f} s of processor time (at most {SECONDS}), {grown:.0f} MB more (at most {MEGABYTES})")
-    if longest > SECONDS or grown > MEGABYTES:
-        raise SystemExit("too much")
-
-
-if __name__ == "__main__":
-    main()

@@ -119,32 +119,49 @@ class Hostile:
         return pack(words, self.rng.choice([(), {"shared": {}}, {"shared": {"x": torch.zeros(3)}}, torch.zeros(2)]))
 
     def raw(self):
-        """Arrays of which header, shape, type and bytes do not fit, or that were cut off."""
-        header = np.lib.format.header_data_from_array_1_0(np.zeros(3)) | {
+        """Tensors whose kinds and shapes do not fit their bytes, or that were cut off."""
+        kinds = [[self.rng.choice(["F64", "F32", "I64", "BOOL", "O", "", 7]), self.shape()] for _ in range(3)]
+        words = {"tree": {"dict": {"shared": {"dict": {"x": "0"}}}}, "tensors": kinds[: self.rng.randint(0, 3)]}
+        text = self.rng.choice([json.dumps(words), json.dumps(words)[:-1], "{", "[]", "null", "\x00"])
+        data = self.rng.randbytes(self.rng.choice([0, 1, 24, 1000]))
+        return self.record(text, data)
+
+    def shape(self):
+        sizes = [0, 1, 3, -1, 10**12, 2**63, 1.5, "3", None, True]
+        return self.rng.choice(
+            [[3], [], [10**12], [2**31, 2**31], 3, [self.rng.choice(sizes) for _ in range(self.rng.randint(0, 40))]]
+        )
+
+    def record(self, text, data):
+        """A record as on the wire: the bytes of tensors in it, or in an array beside it that is not always one."""
+        if self.rng.random() < 0.6:
+            return RecordDict({"words": ConfigRecord({"json": text, "tensors": data})})
+        array = Array(np.frombuffer(data, np.uint8)) if self.rng.random() < 0.5 else self.strange_array(data)
+        return RecordDict({"words": ConfigRecord({"json": text}), "arrays": ArrayRecord({"tensors": array})})
+
+    def strange_array(self, data):
+        """An array of which header, shape, type and bytes do not fit."""
+        header = {
             "shape": self.rng.choice([(3,), (10**12,), (2**31, 2**31), (-1,), (0,)]),
-            "descr": self.rng.choice(["<f8", "|O", "<i8", "|S99999999"]),
+            "descr": self.rng.choice(["<f8", "|O", "<i8", "|S99999999", "|u1"]),
+            "fortran_order": False,
         }
         file = io.BytesIO()
         with contextlib.suppress(ValueError):
             np.lib.format.write_array_header_1_0(file, header)
-        data = file.getvalue() + self.rng.randbytes(self.rng.choice([0, 1, 24, 1000]))
+        data = file.getvalue() + data
         data = self.rng.choice([data, data[: self.rng.randint(0, len(data))], self.rng.randbytes(64)])
-        array = Array(self.rng.choice(["float64", "object", "nonsense"]), (3,), "numpy.ndarray", data)
-        text = self.rng.choice(
-            [json.dumps({"tree": {"dict": {"shared": "0"}}, "types": {}}), "{", "[]", "null", "\x00"]
-        )
-        return RecordDict({"arrays": ArrayRecord({"0": array}), "words": ConfigRecord({"json": text})})
+        return Array(self.rng.choice(["float64", "uint8", "object", "nonsense"]), (3,), "numpy.ndarray", data)
 
     def nested(self):
         """Values nested as deep as JSON allows, and deeper."""
         depth = self.rng.choice([100, 900, 990, 5000, 100_000])
-        opened, closed = self.rng.choice([("[", "]"), ('{"a":', "}")])
+        opened, closed = self.rng.choice([("[", "]"), ('{"a":', "}"), ('{"dict": {"a": ', "}}"), ('{"list": [', "]}")])
         deep = opened * depth + "1" + closed * depth
-        name = self.rng.choice(NAMES)
-        tree = '"0"' if name != "tree" else deep
-        text = f'{{"tree": {tree}, "types": {{}}, "{name if name != "tree" else "x"}": {deep}}}'
-        arrays = ArrayRecord({"0": Array(np.zeros(3))})
-        return RecordDict({"arrays": arrays, "words": ConfigRecord({"json": text})})
+        name = self.rng.choice([*NAMES, "tree", "tensors"])
+        rest = {"tree": '{"tuple": []}', "tensors": "[]"} | {name: deep}
+        text = "{" + ", ".join(f'"{key}": {value}' for key, value in rest.items()) + "}"
+        return self.record(text, b"")
 
     def other_records(self):
         words = ConfigRecord({self.rng.choice(["json", "text"]): self.rng.choice([1, 1.5, "{}", b"{}", True])})
