@@ -4,7 +4,6 @@ from datetime import date
 from math import prod
 
 import yaml
-from fedcso.cli.options import read_options
 
 from fedcso.cli.commands import run as run_command
 from fedcso.federation.options import Federation, read_wishes, run_config
@@ -13,6 +12,7 @@ from fedcso.federation.sovereignty.policy import FILE, Request, read_policy, ref
 from fedcso.federation.sovereignty.writing import policy_text
 from fedcso.runs.config import RunConfig
 from fedcso.runs.folder import read_yaml
+from fedcso.runs.options import read_options
 from tests.command_line import BAD_INPUT, BROKE_OFF, FINE, call
 from tests.hostile.spoiling import TEXTS, any_value, nested, spoil_bytes
 

@@ -9,10 +9,10 @@ examples:
 
 from pathlib import Path
 
-from fedcso.cli.parser import simple_parser
 from fedcso.federation.deploy.deployment import Deployment
 from fedcso.federation.deploy.members import remove
 from fedcso.federation.options import Federation
+from fedcso.runs.parser import simple_parser
 
 
 def main(arguments: list[str]) -> int:
