@@ -68,13 +68,14 @@ def licence(package: Distribution) -> str:
     classified = [
         text.rpartition(" :: ")[2] for text in about.get_all("Classifier") or [] if text.startswith("License")
     ]
-    named = [about.get("License-Expression"), about.get("License"), ", ".join(classified)]
+    stated = [text for name in ("License-Expression", "License") for text in about.get_all(name) or []]
+    named = [*stated, ", ".join(classified)]
     return next((text for text in _in_a_line(named) if 0 < len(text) <= LONGEST), "see its files")
 
 
-def _in_a_line(texts: Iterable[str | None]) -> Iterator[str]:
+def _in_a_line(texts: Iterable[str]) -> Iterator[str]:
     for text in texts:
-        yield " ".join((text or "").split()).replace("|", "/")
+        yield " ".join(text.split()).replace("|", "/")
 
 
 def _normal(name: str) -> str:
