@@ -1,7 +1,7 @@
 """Every experiment: its settings come back from a file, also from files of version 0.1.0 (`old_settings/`).
 
-Table 2, Figures 2 and 3 and the comparison of estimators are not among the old ones: their runs have become longer,
-take more tasks per step, or are on other problems, so folders of that version can't be continued.
+Tables 1 and 2, Figures 2 and 3 and the comparison of estimators are not among the old ones: their runs have become
+longer, take more tasks per step, or are on other problems, so folders of that version can't be continued.
 """
 
 from pathlib import Path

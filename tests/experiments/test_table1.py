@@ -141,7 +141,7 @@ def test_with_more_clients_there_are_fewer_steps_and_larger_rates():
     one, many = units["FCSG", 1], units["FCSG", 64]
     assert one.plan.total_steps > 20 * many.plan.total_steps
     assert many.algorithms[0].learning_rate == pytest.approx(64 * one.algorithms[0].learning_rate)
-    assert one.plan.local_steps == math.floor(14_300**0.25)
+    assert one.plan.local_steps == math.floor(42_300**0.25)
     assert many.plan.local_steps == 1
     assert {method for method, _ in units} == set(FEDERATED)
 

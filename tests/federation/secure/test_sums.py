@@ -23,7 +23,7 @@ from fedcso.federation.secure.terms import settings_digest
 from fedcso.federation.sovereignty.audit import messages_in
 from fedcso.federation.wire import unpack
 from fedcso.runs.callbacks import Interrupted
-from tests.federation.hostile_answers import Hostile
+from tests.hostile.answers import Hostile
 from tests.federation.in_process import HANDLERS
 from tests.federation.secure.securely import SETTINGS, SecureSites
 
