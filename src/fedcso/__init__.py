@@ -10,6 +10,8 @@ from fedcso.core.version import __version__
 
 if TYPE_CHECKING:
     from fedcso.algorithms import ALGORITHMS
+    from fedcso.checks.checking import check
+    from fedcso.checks.finding import Findings
     from fedcso.core.algorithm import Algorithm, Server, State
     from fedcso.core.codec import Codec
     from fedcso.core.costs import Costs
@@ -49,6 +51,7 @@ _PLACES = {
     "ESTIMATORS": "fedcso.estimators",
     "Estimator": "fedcso.core.estimator",
     "FedcsoError": "fedcso.core.errors",
+    "Findings": "fedcso.checks.finding",
     "Functional": "fedcso.models",
     "InvalidValue": "fedcso.core.errors",
     "Job": "fedcso.engines.job",
@@ -68,6 +71,7 @@ _PLACES = {
     "UnknownName": "fedcso.core.errors",
     "adapt": "fedcso.runs.adaptation",
     "ascend": "fedcso.core.problem",
+    "check": "fedcso.checks.checking",
     "diagnose": "fedcso.theory.diagnosis",
     "fit": "fedcso.fitting.python",
     "mean_outside": "fedcso.estimators.mean_outside",
@@ -90,6 +94,7 @@ __all__ = [
     "Diagnosis",
     "Estimator",
     "FedcsoError",
+    "Findings",
     "Functional",
     "InvalidValue",
     "Job",
@@ -109,6 +114,7 @@ __all__ = [
     "__version__",
     "adapt",
     "ascend",
+    "check",
     "diagnose",
     "fit",
     "mean_outside",

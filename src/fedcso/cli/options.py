@@ -171,9 +171,10 @@ def _add_options(parser: Parser, command: str, subject: Subject, extend: Callabl
     group.add_argument("--ranks", type=int, help="processes of the engine distributed; by default one for each core")
     group.add_argument(
         "--estimator",
-        choices=[*ESTIMATORS, AUTO],
         default="plain",
-        help="gradient estimator (see: fedcso list estimators); auto chooses one by its error at x_0, and says why",
+        metavar="NAME",
+        help=f"gradient estimator: {', '.join(ESTIMATORS)}, or your own (path.py:name); {AUTO} chooses one by its "
+        "error at x_0, and says why",
     )
     group.add_argument("--device", type=str, default="cpu", help="torch device")
     group.add_argument(

@@ -17,6 +17,9 @@ from fedcso.core.errors import FedcsoError, UnknownName
 
 HERE = Path()
 
+LOADED: dict[Path, str] = {}
+"""The user's files that were loaded in this process, and the name by which each was last asked for."""
+
 
 def is_own(name: str) -> bool:
     """Return whether a name refers to a user's file or module: `path.py:name`, `module:name`."""
@@ -31,6 +34,8 @@ def load(field: str, name: str, root: Path = HERE) -> Any:
     """
     where, _, attribute = name.rpartition(":")
     module = _load_file(field, root / where) if where.endswith(".py") else _load_module(field, where)
+    if module.__file__ is not None:  # a namespace package has none
+        LOADED[Path(module.__file__).resolve()] = name
     if not hasattr(module, attribute):
         names = [key for key in vars(module) if not key.startswith("_")]
         raise UnknownName(f"name in {where}", attribute, names)

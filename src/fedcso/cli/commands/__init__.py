@@ -25,6 +25,7 @@ COMMANDS = {
     "reproduce": "reproduce the paper's figures and tables and check its statements",
     "theory": "compute what the theorems prescribe for an accuracy",
     "diagnose": "measure bias and noise: is the inner batch large enough?",
+    "check": "check your own problem, method or estimator",
     "flower": "run over real sites with Flower: init, keys, up, run, down, site, approve, audit",
     "check-site": "show what would leave a site that joins a federation",
     "list": "list problems, algorithms, datasets, experiments, engines, estimators, schedules",
