@@ -1,0 +1,47 @@
+"""Write the report of a run folder again, or draw one of its metrics for a paper."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from fedcso.cli.folders import open_run
+from fedcso.reports import outputs
+from fedcso.reports.figures import render
+from fedcso.reports.paper import PaperStyle, paper_figure, parse_labels, parse_size
+from fedcso.reports.recorded import record_of
+from fedcso.reports.terminal import show, show_models
+from fedcso.runs.folder import RunFolder
+
+
+def write_report(path: str) -> None:
+    """Write the figures, tables and page of a run."""
+    folder = open_run(path)
+    record = record_of(folder)
+    if not record.declared.metrics:
+        print(
+            f"note    {folder.path} has no metrics.json (it is from an older version), so metrics have no titles "
+            f"and no best model is named; to write it: fedcso resume {folder.path}"
+        )
+    table = outputs.write_report(folder, record, outputs.title_of(folder), _all_rounds(folder))
+    show(table, title=f"{folder.path} ({folder.status})")
+    show_models(folder)
+    print(f"report  {folder.path / 'report.html'}")
+
+
+def draw_for_paper(
+    path: str, metric: str | None = None, size: str | None = None, labels: Sequence[str] = (), **style: Any
+) -> None:
+    """Draw one metric of a run; the file is named after the metric and the horizontal axis."""
+    folder = open_run(path)
+    record = record_of(folder)
+    given = {"size": parse_size(size)} if size else {}
+    looks = PaperStyle(labels=parse_labels(labels, record), **given, **style)
+    figure = paper_figure(record, metric, looks)
+    name = f"paper-{metric or 'figure'}-{looks.x}"
+    for kind in ("pdf", "png"):
+        folder.write(f"{name}.{kind}", render(figure, kind))
+        print(f"figure  {folder.path / name}.{kind}")
+
+
+def _all_rounds(folder: RunFolder) -> int | None:
+    """Return the number of rounds that a finished run should have; runs with fewer rounds failed."""
+    return folder.config().get("rounds") if folder.status in ("done", "failed") else None
