@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import torch
 
+from fedcso.algorithms.fcsg import FCSG
 from fedcso.checks.finding import Check, Finding, remark
 from fedcso.checks.randomness import find_other_sources
-from fedcso.checks.running import METHOD, apart_from_reference
+from fedcso.checks.running import apart_from_reference
 from fedcso.checks.trials import TASKS, KnownBias
 from fedcso.core.errors import FedcsoError
 from fedcso.core.estimator import Drawn, Estimator
@@ -27,6 +28,8 @@ SIZES = (1, 2, 3, 4, 5, 6, 8, 16)
 STEPS, OUTER = 2, 3
 BATCHES, PER_BATCH = 20, 5000
 """For a mean with its standard error: many samples in a few batches."""
+METHOD = FCSG(learning_rate=0.05)
+"""The method that estimators are tried with."""
 ERRORS = 4.0
 """Standard errors by which a mean may be off."""
 

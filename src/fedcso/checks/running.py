@@ -8,17 +8,19 @@ from fedcso.checks.finding import Finding, remark
 from fedcso.checks.specimen import Specimen, difference, tolerance
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.estimator import Estimator
+from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
+from fedcso.core.tree import norm
 from fedcso.engines import run, stacked
 from fedcso.engines.job import Job
 from fedcso.engines.loop import Callback, Progress
 from fedcso.engines.snapshot import from_bytes, to_bytes
 from fedcso.estimators.plain import plain
 
-METHOD = FCSG(learning_rate=0.05)
-"""The method that problems and estimators are tried with."""
+STRIDE = 0.03
+"""The length of the first step of a run, relative to x_0 or to 1: far enough to see differences, too short to diverge."""
 
 ROUNDS = 3
 PLAN = Plan(rounds=ROUNDS, local_steps=2, outer_batch=2, inner_batch=4, participation=0.7)
@@ -27,12 +29,13 @@ PLAN = Plan(rounds=ROUNDS, local_steps=2, outer_batch=2, inner_batch=4, particip
 def find_in_engines(specimen: Specimen) -> Iterator[Finding]:
     """Compare all clients at once with one after the other, on a task."""
     task, plan = _short(specimen.task), PLAN.for_task(specimen.task)
-    if not stacked.possible(Job(METHOD, task, plan)):
+    method = gentle(specimen)
+    if not stacked.possible(Job(method, task, plan)):
         yield remark(
             "clients run in threads, not stacked in one pass, because torch.func.vmap can't map it over clients"
         )
         return
-    if (apart := apart_from_reference(METHOD, task, plan)) > tolerance(specimen.x):
+    if (apart := apart_from_reference(method, task, plan)) > tolerance(specimen.x):
         why = "leave out broadcasts = True, or " if task.problem.broadcasts else ""
         yield Finding(
             f"several clients in one pass end {apart:.1%} away from one after the other: {why}use what is in x, ξ "
@@ -40,10 +43,16 @@ def find_in_engines(specimen: Specimen) -> Iterator[Finding]:
         )
 
 
+def gentle(specimen: Specimen) -> FCSG:
+    """Return a method whose first steps are short, however steep the problem is."""
+    gradient = norm(Oracle(specimen.problem, plain).grad(specimen.x, specimen.batch))
+    return FCSG(learning_rate=STRIDE * max(float(norm(specimen.x)), 1.0) / max(float(gradient), 1e-6))
+
+
 def find_in_resuming(specimen: Specimen) -> Iterator[Finding]:
     """Interrupt a run on a task, and make the task again."""
     task = _short(specimen.task)
-    if not resumes(METHOD, task, PLAN.for_task(task)):
+    if not resumes(gentle(specimen), task, PLAN.for_task(task)):
         yield Finding(
             "a run that is interrupted and resumed ends elsewhere: keep nothing in the problem that changes from "
             "call to call, such as counters or caches of samples"
