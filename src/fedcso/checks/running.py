@@ -20,7 +20,7 @@ from fedcso.engines.snapshot import from_bytes, to_bytes
 from fedcso.estimators.plain import plain
 
 STRIDE = 0.03
-"""The length of the first step of a run, relative to x_0 or to 1: far enough to see differences, too short to diverge."""
+"""The first step of a run, relative to x_0 or to 1: far enough to see differences, too short to diverge."""
 
 ROUNDS = 3
 PLAN = Plan(rounds=ROUNDS, local_steps=2, outer_batch=2, inner_batch=4, participation=0.7)

@@ -3,17 +3,20 @@
 import inspect
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+import yaml
 from jsonargparse import SUPPRESS, ActionConfigFile  # type: ignore[attr-defined]
 
 from fedcso import algorithms
-from fedcso.algorithms import MAIN
-from fedcso.cli.parser import Parser, join_repeated, split_description, use_underscores
+from fedcso.algorithms import ALGORITHMS, MAIN
+from fedcso.cli.parser import DRY_RUN, Parser, join_repeated, split_description, use_underscores
 from fedcso.codecs import SEND_U, spellings
+from fedcso.core.definition import Imported
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.plan import Plan
 from fedcso.core.recommended import Recommended, recommended
@@ -28,6 +31,18 @@ if TYPE_CHECKING:  # importing these imports torch, which help without a problem
     from fedcso.runs.specs import TaskMaker
 
 
+COMMON = frozenset(
+    {
+        *("algorithm", "seeds", "rounds", "local_steps", "outer_batch", "inner_batch", "participation"),
+        *("estimator", "engine", "out", "name", "config", "grid", "search", "trials", "metric", "dry_run", "sites"),
+    }
+)
+"""The options that --help shows, besides those of the problem and the hyper-parameters of the methods to run."""
+
+
+PRINT_CONFIG = "--print_config"
+
+
 class Subject(NamedTuple):
     """What a command line is about, on which its options depend."""
 
@@ -39,6 +54,8 @@ class Subject(NamedTuple):
     recommended: Recommended = Recommended()
     usable: Collection[str] = ()
     """The hyper-parameters of the methods to run."""
+    defaults: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+    """For each method to run, its hyper-parameters with the defaults as they are written."""
 
 
 def read_options(
@@ -55,8 +72,11 @@ def read_options(
     none are named and the problem recommends none.
     `--help` prints the help and exits; raise `UsageError` or `FedcsoError` if an argument is wrong.
     """
-    if arguments[:1] in (["--help"], ["-h"]):
-        subject = Subject(methods, algorithms.owners())
+    if arguments[:1] in (["--help"], ["-h"], ["--help-all"]):
+        definitions = {name: ALGORITHMS.definition(name) for name in methods}
+        usable = {parameter for one in definitions.values() for parameter in one.fields}
+        defaults = {name: one.defaults for name, one in definitions.items()}
+        subject = Subject(methods, algorithms.owners(), usable=usable, defaults=defaults)
     else:
         subject = _subject(command, arguments, methods)
     problem = subject.problem or "PROBLEM"
@@ -73,6 +93,8 @@ def read_options(
     _add_options(parser, command, subject, extend)
     if not arguments[0].startswith("-"):
         arguments = arguments[1:]
+    prints = PRINT_CONFIG in use_underscores(arguments)
+    arguments = [one for one in arguments if use_underscores([one]) != [PRINT_CONFIG]]
     defaults = parser.get_defaults().as_dict()
     given = parser.parse_args(arguments).as_dict()
     # A name without a value in a file (null) leaves the setting at its default.
@@ -80,7 +102,27 @@ def read_options(
     values.pop("config", None)
     if values["problem"] != problem:
         raise InvalidValue("problem", values["problem"], f"{problem!r}, the problem named first, or left out")
+    if prints:
+        print(yaml.safe_dump(_complete(values, subject), sort_keys=False, allow_unicode=True), end="")
+        raise SystemExit(0)
     return values | {"command": command}
+
+
+def _complete(values: "Flat", subject: Subject) -> "Flat":
+    """Return the settings that have a value, with the number of a hyper-parameter for which all methods agree on "
+    "one."""
+    found: dict[str, set[str]] = {}
+    for defaults in subject.defaults.values():
+        for name, text in defaults.items():
+            found.setdefault(name, set()).add(text)
+    agreed = {name: yaml.safe_load(texts.pop()) for name, texts in found.items() if len(texts) == 1 and name in values}
+    numbers = {name: value for name, value in agreed.items() if isinstance(value, int | float)}
+    return {name: value for name, value in (numbers | without_nothing(values)).items() if name != DRY_RUN}
+
+
+def without_nothing(values: "Flat") -> "Flat":
+    """Return the settings that have a value."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _subject(command: str, arguments: list[str], usual: Sequence[str]) -> Subject:
@@ -97,7 +139,13 @@ def _subject(command: str, arguments: list[str], usual: Sequence[str]) -> Subjec
     advice = recommended(task_maker(problem))
     specs = named or parse_methods(advice.methods or usual)
     usable = {name for spec in specs for name in spec.hyper_parameters({})}
-    return Subject([spec.text for spec in specs], owners(specs), problem, advice, usable)
+    defaults = {spec.text: Imported(spec.kind).defaults | dict(_spelled(spec.settings)) for spec in specs}
+    return Subject([spec.text for spec in specs], owners(specs), problem, advice, usable, defaults)
+
+
+def _spelled(settings: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Return the settings in the brackets of a method that are numbers or words, as text."""
+    return ((name, repr(value)) for name, value in settings.items() if isinstance(value, int | float | str))
 
 
 def _problem_in(command: str, file: Path | None, content: "Flat") -> str:
@@ -154,7 +202,9 @@ def _add_options(parser: Parser, command: str, subject: Subject, extend: Callabl
     )
     parser.add_class_arguments(Plan, as_group=True)
     parser.set_defaults(dict(subject.recommended.plan))
+    before = set(parser.known_options())
     _add_options_of_problem(parser, subject.problem)
+    of_problem = set(parser.known_options()) - before
     group = parser.add_argument_group("start")
     group.add_argument(
         "--init",
@@ -190,8 +240,23 @@ def _add_options(parser: Parser, command: str, subject: Subject, extend: Callabl
         if name in taken:  # by another option; the hyper-parameter can still be set as NAME(option=value)
             continue
         default = subject.recommended.settings.get(name) if name in subject.usable else None
-        words = f"for {', '.join(having)}"
+        words = _describe(name, having, subject, recommends=default is not None)
         hyper_parameters.add_argument(f"--{name}", type=int | float | str, metavar="VALUE", default=default, help=words)
+    parser.shorten_help({*COMMON, *of_problem, *subject.usable})
+
+
+def _describe(name: str, having: Sequence[str], subject: Subject, recommends: bool) -> str:
+    """Return the help of a hyper-parameter: the methods to run that have it, and their defaults."""
+    chosen = {method: known[name] for method, known in subject.defaults.items() if name in known}
+    if not chosen:
+        return f"for {', '.join(having)}"
+    others = len(set(having) - {method.partition("(")[0] for method in chosen})
+    words = f"for {', '.join(chosen)}" + (f" and {others} other methods" if others else "")
+    if recommends:
+        return words
+    values = set(chosen.values())
+    shown = values.pop() if len(values) == 1 else ", ".join(f"{method} {value}" for method, value in chosen.items())
+    return f"{words} (default: {shown})"
 
 
 def _add_options_of_problem(parser: Parser, problem: str | None) -> None:

@@ -17,7 +17,7 @@ examples:
 
 from pathlib import Path
 
-from fedcso.cli.parser import simple_parser
+from fedcso.cli.parser import add_dry_run, simple_parser
 from fedcso.experiments import EXPERIMENTS
 from fedcso.runs.folder import RunFolder
 
@@ -48,6 +48,7 @@ def main(arguments: list[str]) -> int:
         "of the published pages are in docs/reproduction/outcomes",
     )
     parser.add_argument("--out", default="runs", metavar="FOLDER", help="where run folders are created")
+    add_dry_run(parser)
     options = parser.parse_args(arguments)
     from fedcso.experiments.outcomes import outcomes_of
 
@@ -58,7 +59,17 @@ def main(arguments: list[str]) -> int:
     about |= {"added": options.algorithm} if options.algorithm else {}
     known = {name: content for folder in options.earlier for name, content in outcomes_of(folder).files().items()}
     config = about | settings.flat()
-    return resume(RunFolder.create(Path(options.out), options.experiment, config, {}, settings.own_files(), known))
+
+    def start(out: Path) -> int:
+        return resume(RunFolder.create(out, options.experiment, config, {}, settings.own_files(), known))
+
+    if options.dry_run:
+        from fedcso.cli.work.dry_run import dry_run
+
+        return dry_run(
+            start, then="what depends on these results, if the experiment chooses settings first; see its page"
+        )
+    return start(Path(options.out))
 
 
 def resume(folder: RunFolder) -> int:

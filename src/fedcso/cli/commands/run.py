@@ -8,18 +8,23 @@ examples:
   fedcso run examples/own_problem.py:task --rounds 20     your own problem: path.py:name or module:name
   fedcso run --config runs/…/config.yaml --seeds 10       repeat an earlier run with changes
   fedcso run invariant_logistic --print-config            print the complete configuration
+  fedcso run invariant_logistic --dry-run                 say what would be run, and about how long it takes
   fedcso run classification --engine distributed --ranks 2    in several processes
 """
 
 from fedcso.cli.options import read_options
+from fedcso.cli.parser import DRY_RUN, add_dry_run
 from fedcso.runs.folder import RunFolder
 
 
 def main(arguments: list[str]) -> int:
     """Start a new run."""
-    settings = read_options("run", str(__doc__), arguments)
-    from fedcso.cli.work import run
+    settings = read_options("run", str(__doc__), arguments, add_dry_run)
+    is_dry = settings.pop(DRY_RUN)
+    from fedcso.cli.work import dry_run, run
 
+    if is_dry:
+        return dry_run.dry_run(lambda place: run.start(dry_run.here(settings, place), arguments))
     return run.start(settings, arguments)
 
 

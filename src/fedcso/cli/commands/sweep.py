@@ -12,15 +12,22 @@ examples:
 """
 
 from fedcso.cli.options import read_options
-from fedcso.cli.parser import Parser
+from fedcso.cli.parser import DRY_RUN, Parser, add_dry_run
 from fedcso.runs.folder import RunFolder
 
 
 def main(arguments: list[str]) -> int:
     """Start a new sweep."""
     settings = read_options("sweep", str(__doc__), arguments, _options)
-    from fedcso.cli.work import sweep
+    is_dry = settings.pop(DRY_RUN)
+    from fedcso.cli.work import dry_run, sweep
 
+    if is_dry:
+        return dry_run.dry_run(
+            lambda place: sweep.start(dry_run.here(settings, place)),
+            then="the chosen settings of each method, with the seeds of --seeds and on test data",
+            times=settings["trials"] * _count(settings["algorithm"]) if settings["search"] else 1,
+        )
     return sweep.start(settings)
 
 
@@ -32,6 +39,7 @@ def resume(folder: RunFolder) -> int:
 
 
 def _options(parser: Parser) -> None:
+    add_dry_run(parser)
     group = parser.add_argument_group("the sweep")
     group.add_argument("--grid", type=list[str] | str, default=[], metavar="NAME=VALUE,VALUE", help="values to try")
     group.add_argument("--search", type=list[str] | str, default=[], metavar="NAME=LOW:HIGH", help="a range to search")
@@ -43,3 +51,7 @@ def _options(parser: Parser) -> None:
         default=[1000, 1001, 1002],
         help="seeds of the runs that are compared",
     )
+
+
+def _count(methods: list[str] | str) -> int:
+    return 1 if isinstance(methods, str) else len(methods)
