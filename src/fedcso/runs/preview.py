@@ -49,6 +49,8 @@ def previewing() -> Iterator[None]:
 
 
 def _look(study: Study) -> None:
+    if not study.units:  # there is nothing to do yet
+        return
     raise Previewed([Estimate(unit, estimate_seconds(unit)) for unit in study.units])
 
 

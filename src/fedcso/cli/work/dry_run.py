@@ -39,11 +39,11 @@ def _show(estimates: Sequence[Estimate], then: str, times: int) -> None:
         }
         for one in estimates
     ]
-    show(rows, title="would be run")
+    show(rows, title="would be run first" if then else "would be run")
     total, runs = times * sum(one.seconds for one in estimates), times * sum(one.runs for one in estimates)
     print(
-        f"in all  {runs} runs, about {in_words(total)} and {peak_memory():.0f} MB of memory: an estimate from two "
-        "short rounds of each, on this machine and as busy as it is now"
+        f"{'this' if then else 'all '}    {runs} runs, about {in_words(total)} and {peak_memory():.0f} MB of memory: an "
+        "estimate from short rounds, on this machine and as busy as it is now"
     )
     if then:
         print(f"then    {then}")
