@@ -30,6 +30,7 @@ COMMANDS = {
     "check-site": "show what would leave a site that joins a federation",
     "list": "list problems, algorithms, datasets, experiments, engines, estimators, schedules",
     "data": "download a dataset, or check that it is complete",
+    "completion": "print a script with which the shell completes commands, options and names",
     "doctor": "show versions, threads, device and the datasets found",
 }
 """All commands with their lines in the overview, in its order. To add a command, add a file and a row here."""

@@ -17,6 +17,8 @@ examples:
 
 from pathlib import Path
 
+import yaml
+
 from fedcso.cli.parser import add_dry_run, simple_parser
 from fedcso.experiments import EXPERIMENTS
 from fedcso.runs.folder import RunFolder
@@ -66,9 +68,8 @@ def main(arguments: list[str]) -> int:
     if options.dry_run:
         from fedcso.cli.work.dry_run import dry_run
 
-        return dry_run(
-            start, then="what depends on these results, if the experiment chooses settings first; see its page"
-        )
+        print(yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+        return dry_run(start, then="the other parts of the experiment, whose settings are above")
     return start(Path(options.out))
 
 

@@ -42,8 +42,8 @@ def _show(estimates: Sequence[Estimate], then: str, times: int) -> None:
     show(rows, title="would be run first" if then else "would be run")
     total, runs = times * sum(one.seconds for one in estimates), times * sum(one.runs for one in estimates)
     print(
-        f"{'this' if then else 'all '}    {runs} runs, about {in_words(total)} and {peak_memory():.0f} MB of memory: an "
-        "estimate from short rounds, on this machine and as busy as it is now"
+        f"{'this' if then else 'all '}    {runs} runs, about {in_words(total)} and {peak_memory():.0f} MB of memory: "
+        "an estimate from short rounds, on this machine and as busy as it is now"
     )
     if then:
         print(f"then    {then}")
