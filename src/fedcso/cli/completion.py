@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from fedcso.algorithms import ALGORITHMS
 from fedcso.cli.commands import COMMANDS, load_command
+from fedcso.cli.commands.list import TABLES
 from fedcso.core.errors import UnknownName
 from fedcso.estimators import AUTO, ESTIMATORS
 from fedcso.experiments import EXPERIMENTS
@@ -28,9 +29,10 @@ class Completed:
 NAMES = {"--algorithm": list(ALGORITHMS), "--estimator": [*ESTIMATORS, AUTO], "--problem": list(PROBLEMS)}
 """Values of options that the help does not list as choices."""
 
-FIRST = dict.fromkeys(("run", "sweep", "diagnose", "theory", "check"), list(PROBLEMS)) | {
+FIRST: dict[str, Sequence[str]] = {
+    **{command: list(PROBLEMS) for command in ("run", "sweep", "diagnose", "theory", "check")},
     "reproduce": list(EXPERIMENTS),
-    "list": ["problems", "algorithms", "datasets", "experiments", "engines", "estimators", "schedules"],
+    "list": list(TABLES),
 }
 """Words that come first, by command."""
 
