@@ -31,7 +31,7 @@ def find_in_metrics(specimen: Specimen) -> Iterator[Finding]:
             )
         return
     for name, data in held_out.items():
-        found = judge.evaluate(specimen.x, data)
+        found: Any = judge.evaluate(specimen.x, data)  # whatever a user's function returns
         if not isinstance(found, dict):
             yield Finding(f"evaluate returns a {type(found).__name__} where a dict of metrics by name is needed")
             return

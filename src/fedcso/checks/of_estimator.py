@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -72,7 +72,7 @@ def find_in_draws(specimen: EstimatorSpecimen) -> Iterator[Finding]:
     """Check what is drawn, and what it counts."""
     for name in ("nested_quadratic", "classification"):
         task = TASKS[name]()
-        drawn = specimen.draw(task)
+        drawn: Any = specimen.draw(task)  # whatever a user's function returns
         if not isinstance(drawn, Drawn):
             yield Finding(f"draw returns a {type(drawn).__name__}: return fedcso.core.estimator.Drawn(batch, costs)")
             return

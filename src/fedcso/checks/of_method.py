@@ -1,7 +1,7 @@
 """What is expected of a method: its stages, what it sends, and that engines agree on it."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -41,7 +41,8 @@ class MethodSpecimen:
     @cached_property
     def trials(self) -> list[Trial]:
         """Tasks that it accepts."""
-        return trials_for(self.method, TASKS if self.on is None else {"your task": lambda: self.on})
+        given = self.on
+        return trials_for(self.method, TASKS if given is None else {"your task": lambda: given})
 
 
 def find_in_settings(specimen: MethodSpecimen) -> Iterator[Finding]:
@@ -51,7 +52,8 @@ def find_in_settings(specimen: MethodSpecimen) -> Iterator[Finding]:
     except TypeError as error:
         yield Finding(f"it can't be made without settings ({error}): give every hyper-parameter a default")
         return
-    if not is_dataclass(method) or not method.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+    parameters = getattr(method, "__dataclass_params__", None)
+    if parameters is None or not parameters.frozen:
         yield Finding("it is no frozen dataclass, so settings could change during a run: use @dataclass(frozen=True)")
 
 

@@ -1,6 +1,7 @@
 """What is expected of a task and its problem."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from fedcso.checks import gradients, means, metrics, randomness, running, shapes
 from fedcso.checks.finding import Check, Finding
@@ -14,7 +15,7 @@ from fedcso.core.user_errors import describe_error, describe_shapes
 def find_in_making(specimen: Specimen) -> Iterator[Finding]:
     """Make the task."""
     try:
-        task = specimen.task
+        task: Any = specimen.task  # whatever a user's function returns
     except FedcsoError as error:
         yield Finding(str(error))
         return

@@ -1,6 +1,7 @@
 """Shapes of what a problem returns: x_0, ξ and η, ĝ, and the losses."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -87,7 +88,7 @@ def find_in_inner(specimen: Specimen) -> Iterator[Finding]:
 
 def find_in_outer(specimen: Specimen) -> Iterator[Finding]:
     """Check that there is one loss for each ξ."""
-    losses = specimen.losses(specimen.x, specimen.batch)
+    losses: Any = specimen.losses(specimen.x, specimen.batch)  # whatever a user's function returns
     if not isinstance(losses, torch.Tensor):
         yield Finding(f"outer returns a {type(losses).__name__} where a tensor with one loss for each ξ is needed")
     elif not losses.ndim:

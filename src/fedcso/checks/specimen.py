@@ -64,7 +64,7 @@ class Specimen:
 def tolerance(*trees: Tree) -> float:
     """Return how far two values that should be equal may be apart, relative to their size: half of the digits."""
     kinds = [leaf.dtype for tree in trees for leaf in leaves(tree) if leaf.is_floating_point()]
-    return max((torch.finfo(kind).eps for kind in kinds), default=0.0) ** 0.5
+    return float(max((torch.finfo(kind).eps for kind in kinds), default=0.0) ** 0.5)
 
 
 def difference(one: Tree, two: Tree) -> float:

@@ -1,6 +1,6 @@
 """Figures for a paper: one metric in the size of a column, as PDF with embedded fonts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from fedcso.reports.figures import draw_band, plain_numbers
 from fedcso.reports.looks import look
 from fedcso.reports.recorded import Record, has
 
-SIDES = {
+SIDES: dict[str, Callable[[Figure, Axes], Any]] = {
     "inside": lambda figure, axes: axes.legend(**_PLAIN),
     "outside": lambda figure, axes: figure.legend(loc="outside right upper", **_PLAIN),
     "below": lambda figure, axes: figure.legend(loc="outside lower center", ncols=_fitting(figure, axes), **_PLAIN),

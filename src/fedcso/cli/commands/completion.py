@@ -1,7 +1,8 @@
 """Print a script with which bash, zsh or fish completes commands, options and names.
 
 examples:
-  eval "$(fedcso completion bash)"        now; write it into ~/.bashrc to keep it (zsh: the same with zsh, in ~/.zshrc)
+  fedcso completion bash                  print it; to use it now: eval "$(fedcso completion bash)", also in ~/.bashrc
+  fedcso completion zsh                   the same for zsh and ~/.zshrc
   fedcso completion fish > ~/.config/fish/completions/fedcso.fish
 """
 

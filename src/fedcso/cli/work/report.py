@@ -33,8 +33,8 @@ def draw_for_paper(
     """Draw one metric of a run; the file is named after the metric and the horizontal axis."""
     folder = open_run(path)
     record = record_of(folder)
-    given = {"size": parse_size(size)} if size else {}
-    looks = PaperStyle(labels=parse_labels(labels, record), **given, **style)
+    given = style | ({"size": parse_size(size)} if size else {})
+    looks = PaperStyle(labels=parse_labels(labels, record), **given)
     figure = paper_figure(record, metric, looks)
     name = f"paper-{metric or 'figure'}-{looks.x}"
     for kind in ("pdf", "png"):
