@@ -60,6 +60,33 @@ def test_a_mistake_is_found(name, expected):
     assert "\n" not in findings.wrong[0]
 
 
+class BatchNormed(own.Right):
+    """Normalises over the batch, as a network may."""
+
+    def __init__(self):
+        self.layer = torch.nn.BatchNorm1d(2, affine=False, track_running_stats=False)
+
+    def outer(self, y, xi):
+        return super().outer(self.layer(y) if len(y) > 1 else y, xi)
+
+
+def test_batch_norm_is_remarked_and_no_mistake():
+    findings = check(own.task(BatchNormed()))
+    assert findings.wrong == []
+    assert any("outer mixes outer samples" in one and "as batch norm does" in one for one in findings.remarks)
+
+
+class Kinky(own.Right):
+    """So many kinks that only tiny steps pass none of them."""
+
+    def outer(self, y, xi):
+        return (y * 1e5).sin().abs().sum(-1)
+
+
+def test_kinks_are_no_mistake_of_the_gradient():
+    assert "gradient" in check(own.task(Kinky())).passed
+
+
 def test_a_problem_that_changes_from_call_to_call_is_found():
     assert any("called again with the same arguments" in one for one in check(own.task(own.Counting())).wrong)
 

@@ -17,8 +17,9 @@ from fedcso.estimators.plain import plain
 
 Value = Callable[[Tree], torch.Tensor]
 
-STEPS = tuple(10.0**-k for k in range(1, 7))
-"""Steps of the differences, relative to the direction: large ones are inexact, small ones are rounded off."""
+STEPS = tuple(10.0**-k for k in range(1, 9))
+"""Steps of the differences, relative to the direction: small ones are rounded off, and large ones may pass kinks, of
+which the adapted weights of a deep network have very many."""
 
 MANY = 6
 """More leaves of x than this move together."""
@@ -131,16 +132,23 @@ def _slope(value: Value, x: Tree, gradient: Tree, moving: Collection[int], name:
     direction = unflatten_like(x, chosen)
     slopes = [(one.double() * two.double()).sum() for one, two in zip(leaves(gradient), chosen, strict=True)]
     expected = float(torch.stack(slopes).sum())
+    nearest, apart = math.nan, math.inf
     with torch.no_grad():
-        quotients = [
-            float(value(add_scaled(x, direction, step)) - value(add_scaled(x, direction, -step))) / (2 * step)
-            for step in STEPS
-        ]
         rounding = 10 * tolerance(x) ** 2 * max(abs(float(value(x))), 1e-3) / STEPS[1]
-    finite = [quotient for quotient in quotients if math.isfinite(quotient)]
-    nearest = min(finite, key=lambda quotient: abs(quotient - expected), default=math.nan)
-    apart = abs(expected - nearest)
-    return Slope(name, expected, nearest, 0.0 if apart <= rounding else apart / max(abs(expected), abs(nearest)))
+        for step in STEPS:
+            ends = [float(value(add_scaled(x, direction, sign * step))) for sign in (1.0, -1.0)]
+            quotient = (ends[0] - ends[1]) / (2 * step)
+            distance = _relative(expected, quotient, rounding)
+            if distance < apart:
+                nearest, apart = quotient, distance
+            if apart <= NEAR:
+                break
+    return Slope(name, expected, nearest, apart)
+
+
+def _relative(one: float, two: float, rounding: float) -> float:
+    """Return the relative distance of two slopes; 0 if it is due to rounding."""
+    return 0.0 if abs(one - two) <= rounding else abs(one - two) / max(abs(one), abs(two))
 
 
 def is_turned(slope: Slope) -> bool:

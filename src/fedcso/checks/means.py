@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from fedcso.checks.finding import Finding, remark
 from fedcso.checks.specimen import INNER, OUTER, Specimen, difference, tolerance
@@ -57,18 +59,31 @@ def find_mixed(specimen: Specimen) -> Iterator[Finding]:
     for number in range(OUTER):
         xi, eta = (_one(tree, number) for tree in batch)
         alone = problem.inner(specimen.x, xi, eta)
-        if (apart := difference(alone, _one(y, number))) > tolerance(y):
-            yield Finding(
-                f"inner mixes outer samples: what it returns for one ξ differs by {apart:.0%} if the others are left "
-                "out, so use no mean, sum or normalisation over the first axis"
-            )
-            return
-        if (apart := difference(problem.outer(alone, xi), losses[number : number + 1])) > tolerance(losses):
-            yield Finding(
-                f"outer mixes outer samples: the loss of one ξ differs by {apart:.0%} if the others are left out, so "
-                "use no mean, sum or normalisation over the first axis"
-            )
-            return
+        pairs = {
+            "inner": (alone, _one(y, number)),
+            "outer": (problem.outer(alone, xi), losses[number : number + 1]),
+        }
+        for function, (one, among_others) in pairs.items():
+            if (apart := difference(one, among_others)) > tolerance(one):
+                yield _mixed(function, apart, has_batch_norm(problem))
+                return
+
+
+def _mixed(function: str, apart: float, is_normalised: bool) -> Finding:
+    says = (
+        f"{function} mixes outer samples: what it returns for one ξ differs by {apart:.0%} if the others are left out"
+    )
+    if is_normalised:
+        return remark(f"{says}, as batch norm does: use GroupNorm or LayerNorm if it should not")
+    return Finding(f"{says}, so use no mean, sum or normalisation over the first axis")
+
+
+def has_batch_norm(thing: object, depth: int = 3) -> bool:
+    """Return whether a network in an object, or in one of its attributes, normalises over the batch."""
+    if isinstance(thing, nn.Module):
+        return any(isinstance(part, _BatchNorm) for part in thing.modules())
+    parts = getattr(thing, "__dict__", {}).values() if depth else ()
+    return any(has_batch_norm(part, depth - 1) for part in parts)
 
 
 def _one(tree: Tree, number: int) -> Tree:

@@ -20,40 +20,40 @@ ROUNDS = 3
 
 
 def find_in_rounds(method: Algorithm, trial: Trial) -> Iterator[Finding]:
-    """Play a client and the server, and stop at the first stage that returns something else than expected."""
+    """Play rounds, and stop at the first stage that returns something else than expected."""
+    for found in _play(bind_schedules(method, trial.plan.total_steps), trial):
+        if found:
+            yield from found
+            return
+
+
+def _play(method: Algorithm, trial: Trial) -> Iterator[list[Finding]]:
+    """Play one client and the server; yield after every stage what is wrong with what it returned."""
     name, task, plan = trial
-    method = bind_schedules(method, plan.total_steps)
     problem, data = task.problem, task.clients[0]
     count = problem.outer_count(data) if isinstance(problem, FiniteOuter) else None
     oracle = Oracle(problem, plain, outer_count=count)
     x = task.starting_point(stream(0, START, 0))
-    server = method.init(x)
     local: dict[str, Tree] | None = None
-    found = list(_wrong("init", server, Server, x, name))
-    for round in range(ROUNDS if not found else 0):
+    server = method.init(x)
+    yield list(_wrong("init", server, Server, x, name))
+    for round in range(ROUNDS):
         state = method.receive(server.shared, local)
-        found += _wrong("receive", state, State)
+        yield list(_wrong("receive", state, State))
         for t in plan.steps(round):
             drawn = plain.draw(problem, data, stream(0, 0, t), 1, method.outer_batch(t, plan), plan.inner_batch)
-            before, old = fingerprint(state), state
-            state = method.step(state, oracle, split_steps(drawn.batch, 1)[0], t)
-            found += _wrong("step", state, State, x, name)
-            if fingerprint(old) != before:
-                found.append(
-                    Finding("step changes tensors of the state that it is given: make new ones, not add_ or +=")
-                )
-            if found:
-                break
-        sent = state if found else method.send(state, plan.steps(round))
-        found = found or list(_wrong("send", sent, State))
-        if found or method.pooled:  # the engines put together what is pooled
-            break
-        local = sent.local if method.durable else None
-        server = method.aggregate(server, sent.shared, torch.ones((), dtype=torch.float64))
-        found = list(_wrong("aggregate", server, Server, x, name))
-        if found:
-            break
-    yield from found
+            given, before = state, fingerprint(state)
+            state = method.step(given, oracle, split_steps(drawn.batch, 1)[0], t)
+            yield list(_wrong("step", state, State, x, name))
+            if fingerprint(given) != before:
+                yield [Finding("step changes tensors of the state that it is given: make new ones, not add_ or +=")]
+        state = method.send(state, plan.steps(round))
+        yield list(_wrong("send", state, State))
+        if method.pooled:  # the engines put together what is pooled
+            return
+        local = state.local if method.durable else None
+        server = method.aggregate(server, state.shared, torch.ones((), dtype=torch.float64))
+        yield list(_wrong("aggregate", server, Server, x, name))
 
 
 def _wrong(stage: str, found: Any, kind: type[Any], x: Tree = None, where: str = "") -> Iterator[Finding]:
