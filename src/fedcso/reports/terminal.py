@@ -31,12 +31,12 @@ def next_command(folder: RunFolder, broken: bool) -> str:
     """Return the command that is most useful after a run, and what it does."""
     path, record = folder.path, record_of(folder)
     if broken:
-        return f"fedcso run --config {path / 'config.yaml'} --learning-rate … tries again with shorter steps"
+        return f"fedcso run --config {path / 'config.yaml'} --learning-rate …    (try again with shorter steps)"
     if record.ranked and record.declared.validated:
-        return f"fedcso decide {path} --recall 0.8 chooses thresholds for the best model"
+        return f"fedcso decide {path} --recall 0.8    (choose thresholds for the best model)"
     if len(record.iterates()) > 1:
-        return f"fedcso report {path} --legend direct draws a figure for a paper"
-    return f"fedcso compare {path} OTHER compares it with another run"
+        return f"fedcso report {path} --legend direct    (a figure for a paper)"
+    return f"fedcso compare {path} OTHER    (compare it with another run)"
 
 
 def show_models(folder: RunFolder) -> None:
