@@ -13,7 +13,7 @@ FLOORS = (
     ("theory",),
     ("engines",),
     ("runs",),
-    ("reports",),
+    ("reports", "checks"),
     ("fitting",),
     ("federation",),
     ("experiments", "sklearn"),

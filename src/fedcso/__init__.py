@@ -10,6 +10,8 @@ from fedcso.core.version import __version__
 
 if TYPE_CHECKING:
     from fedcso.algorithms import ALGORITHMS
+    from fedcso.checks.checking import check
+    from fedcso.checks.finding import Findings
     from fedcso.core.algorithm import Algorithm, Server, State
     from fedcso.core.codec import Codec
     from fedcso.core.costs import Costs
@@ -57,6 +59,7 @@ _PLACES = {
     "ESTIMATORS": "fedcso.estimators",
     "Estimator": "fedcso.core.estimator",
     "FedcsoError": "fedcso.core.errors",
+    "Findings": "fedcso.checks.finding",
     "Functional": "fedcso.models",
     "InvalidValue": "fedcso.core.errors",
     "Job": "fedcso.engines.job",
@@ -79,6 +82,7 @@ _PLACES = {
     "UnknownName": "fedcso.core.errors",
     "adapt": "fedcso.runs.adaptation",
     "ascend": "fedcso.core.problem",
+    "check": "fedcso.checks.checking",
     "compare": "fedcso.studies.compare",
     "diagnose": "fedcso.theory.diagnosis",
     "fit": "fedcso.fitting.python",
@@ -109,6 +113,7 @@ __all__ = [
     "Diagnosis",
     "Estimator",
     "FedcsoError",
+    "Findings",
     "Functional",
     "InvalidValue",
     "Job",
@@ -131,6 +136,7 @@ __all__ = [
     "__version__",
     "adapt",
     "ascend",
+    "check",
     "compare",
     "diagnose",
     "fit",

@@ -95,7 +95,7 @@ GRID = ["--grid", "learning_rate=0.1,0.01"]
 MISTAKES = {
     # commands and names
     "command": (["runn"], ["command 'runn'", "did you mean run?"]),
-    "command, far off": (["walk"], ["command 'walk'", "known: adapt, check-site, compare, data"]),
+    "command, far off": (["walk"], ["command 'walk'", "known: adapt, check, check-site, compare"]),
     "no command but an option": (["--rounds", "3"], ["command '--rounds'", "known:"]),
     "option": (
         run_with("--noize", "1"),
@@ -114,7 +114,10 @@ MISTAKES = {
     "no problem but options": (["run", "--rounds", "3"], ["problem is missing"]),
     "no problem to sweep": (["sweep", *GRID], ["problem is missing", "fedcso sweep invariant_logistic"]),
     "engine": (run_with("--engine", "warp"), ["engine = 'warp' must be one of", "stacked", "threads"]),
-    "estimator": (run_with("--estimator", "plane"), ["estimator = 'plane' must be one of", "plain", "mean_outside"]),
+    "estimator": (
+        run_with("--estimator", "plane"),
+        ["unknown estimator 'plane'; did you mean plain?", "path.py:name", "mean_outside"],
+    ),
     "tracker": (run_with("--track", "paper"), ["track = 'paper' must be one of", "tensorboard"]),
     "weights": (run_with("--weights", "heavy"), ["weights = 'heavy' must be one of 'uniform', 'size'"]),
     "on_nonfinite": (run_with("--on-nonfinite", "cry"), ["on_nonfinite = 'cry' must be one of 'stop', 'drop'"]),

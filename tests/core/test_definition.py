@@ -56,3 +56,11 @@ def test_what_a_program_has_added_is_asked_itself():
         assert said.module_summary.startswith("What is read of a definition")
     finally:
         del ALGORITHMS["Mine"]
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_defaults_are_the_same_written_and_imported(name):
+    written, imported = ALGORITHMS.definition(name).defaults, Imported(ALGORITHMS[name]).defaults
+    numbers = {key: text for key, text in imported.items() if text.replace(".", "").replace("e-", "").isdigit()}
+    assert numbers
+    assert {key: float(written[key]) for key in numbers} == {key: float(text) for key, text in numbers.items()}

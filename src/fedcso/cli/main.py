@@ -9,10 +9,14 @@ from types import ModuleType
 from fedcso.cli.commands import COMMANDS, load_command
 from fedcso.core.errors import FedcsoError
 from fedcso.core.notice import NOTICE
+from fedcso.core.user_errors import explain
 from fedcso.core.version import __version__
 from fedcso.engines import torchrun
 
 FAILED, INTERRUPTED = 1, 130
+
+SHOW_TRACEBACK = "FEDCSO_TRACEBACK"
+"""The environment variable with which an error in a user's code shows the whole traceback."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,6 +46,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename else ""
         print(f"fedcso: {where}{error.strerror or error}", file=sys.stderr)
         return FAILED
+    except Exception as error:
+        said = None if SHOW_TRACEBACK in os.environ else explain(error)
+        if said is None:
+            raise
+        print(f"fedcso: {said}\n    (the whole traceback: {SHOW_TRACEBACK}=1 fedcso …)", file=sys.stderr)
+        return said.exit_code
 
 
 def _run_command(command: ModuleType, arguments: list[str]) -> int:

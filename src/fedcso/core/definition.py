@@ -7,7 +7,7 @@ torch, which takes longer than everything else that they do.
 import ast
 import inspect
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from importlib.abc import InspectLoader
 from importlib.util import find_spec
@@ -29,6 +29,10 @@ class Definition(Protocol):
     @property
     def fields(self) -> list[str]:
         """The names of the fields of a dataclass, also of those it inherits."""
+
+    @property
+    def defaults(self) -> dict[str, str]:
+        """The defaults of these fields, as they are written in Python; fields without one are left out."""
 
     def attribute(self, name: str) -> Any:
         """Return an attribute of a class, of its own or inherited; None if there is none."""
@@ -57,9 +61,12 @@ class Written:
     @property
     def fields(self) -> list[str]:
         """The names of the fields, those of base classes first."""
-        lines = [line for one in [*self._ancestry()][::-1] for line in one.body if isinstance(line, ast.AnnAssign)]
-        named = [line for line in lines if not ast.unparse(line.annotation).startswith("ClassVar")]
-        return list(dict.fromkeys(ast.unparse(line.target) for line in named))
+        return list(dict.fromkeys(ast.unparse(line.target) for line in self._field_lines()))
+
+    @property
+    def defaults(self) -> dict[str, str]:
+        """The defaults, those of a class before those of its base classes."""
+        return {ast.unparse(line.target): ast.unparse(line.value) for line in self._field_lines() if line.value}
 
     def attribute(self, name: str) -> Any:
         """Return the value that a class body gives to a name, which must be a literal."""
@@ -67,6 +74,11 @@ class Written:
             if isinstance(line, ast.AnnAssign) and line.value and ast.unparse(line.target) == name:
                 return ast.literal_eval(line.value)
         return None
+
+    def _field_lines(self) -> list[ast.AnnAssign]:
+        """Return the lines that define fields, those of base classes first."""
+        lines = [line for one in [*self._ancestry()][::-1] for line in one.body if isinstance(line, ast.AnnAssign)]
+        return [line for line in lines if not ast.unparse(line.annotation).startswith("ClassVar")]
 
     def _text(self, value: ast.expr) -> str:
         """Return what describes a value: text itself, a summary of what is named, the first argument of a call."""
@@ -114,6 +126,11 @@ class Imported:
     def fields(self) -> list[str]:
         """The names of the fields."""
         return [field.name for field in fields(self.thing)]
+
+    @property
+    def defaults(self) -> dict[str, str]:
+        """The defaults of the fields."""
+        return {field.name: repr(field.default) for field in fields(self.thing) if field.default is not MISSING}
 
     def attribute(self, name: str) -> Any:
         """Return an attribute of the object."""

@@ -17,8 +17,11 @@ from fedcso.core.errors import FedcsoError, UnknownName
 
 HERE = Path()
 
-_LOADED = "fedcso_own_"
+_PREFIX = "fedcso_own_"
 """What the names of modules begin with that were loaded from a path."""
+
+LOADED: dict[Path, str] = {}
+"""The user's files that were loaded in this process, and the name by which each was last asked for."""
 
 
 def is_own(name: str) -> bool:
@@ -34,6 +37,8 @@ def load(field: str, name: str, root: Path = HERE) -> Any:
     """
     where, _, attribute = name.rpartition(":")
     module = _load_file(field, root / where) if where.endswith(".py") else _load_module(field, where)
+    if module.__file__ is not None:  # a namespace package has none
+        LOADED[Path(module.__file__).resolve()] = name
     if not hasattr(module, attribute):
         names = [key for key in vars(module) if not key.startswith("_")]
         raise UnknownName(f"name in {where}", attribute, names)
@@ -67,7 +72,7 @@ def read_source(field: str, name: str, root: Path = HERE) -> Source:
 
 def file_of(module: ModuleType) -> Path | None:
     """Return the file of a module that was loaded as `path.py:name`; None for one that Python has imported."""
-    return Path(str(module.__file__)) if module.__name__.startswith(_LOADED) else None
+    return Path(str(module.__file__)) if module.__name__.startswith(_PREFIX) else None
 
 
 def describe_line(path: Path, error: BaseException) -> str:
@@ -112,7 +117,7 @@ def _read(field: str, path: Path) -> bytes:
 def _execute(path: Path, content: bytes) -> ModuleType:
     """Execute a file with this content; Python's import could run a cached older version."""
     # Not the bare stem: a user's statistics.py must not hide Python's, nor one of two files with the same name.
-    name = f"{_LOADED}{path.stem}_{hashlib.sha256(str(path).encode() + content).hexdigest()[:8]}"
+    name = f"{_PREFIX}{path.stem}_{hashlib.sha256(str(path).encode() + content).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None  # every .py file has one
     module = importlib.util.module_from_spec(spec)

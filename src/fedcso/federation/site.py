@@ -14,7 +14,6 @@ from fedcso.core.judge import ByClient, Judge
 from fedcso.core.problem import Problem
 from fedcso.core.task import Task
 from fedcso.engines.work import Work
-from fedcso.estimators import ESTIMATORS
 from fedcso.federation.options import run_config
 from fedcso.federation.request import Order
 from fedcso.federation.sovereignty.policy import Policy, Refused, Request, columns_to_use, refusal
@@ -108,7 +107,7 @@ class Site:
         algorithm, codec = config.built()[order.algorithm]
         # What depends on the data is checked here, because the coordinator has none.
         algorithm.check(config.plan, holding.problem, [holding.data])
-        estimator = ESTIMATORS[config.estimator]
+        estimator = config.find_estimator()
         return Work(algorithm, holding.problem, config.plan, order.seed, estimator, codec, self.device)
 
     def _agreement(self, order: Order, number: int) -> Path:

@@ -45,7 +45,7 @@ def _metric(record: Record, metric: Metric) -> dict[str, Any]:
         "bounds": _bounds(metric),
         "chance": record.chance(metric),
         "series": [
-            _series(name, these, metric, by="round", axes={axis: axis for axis in AXES})
+            series(name, these, metric, by="round", axes={axis: axis for axis in AXES})
             for name, these in _by_algorithm(there).items()
         ],
         "exported": [
@@ -67,7 +67,7 @@ def _precision_recall(rows: Rows) -> dict[str, Any]:
         "bounds": _bounds(PRECISION),
         "chance": float(rows[0]["prevalence"]),
         "series": [
-            _series(name, these, PRECISION, by="recall", axes={"recall": "recall"})
+            series(name, these, PRECISION, by="recall", axes={"recall": "recall"})
             for name, these in _by_algorithm(rows).items()
         ],
         "exported": [],
@@ -94,7 +94,7 @@ def _at_clients(rows: Rows, metric: Metric) -> dict[str, Any]:
     }
 
 
-def _series(name: str, rows: Rows, metric: Metric, by: str, axes: dict[str, str]) -> dict[str, Any]:
+def series(name: str, rows: Rows, metric: Metric, by: str, axes: dict[str, str]) -> dict[str, Any]:
     """Return mean and interval over seeds for every value of `by`, with its position on each axis."""
     groups: dict[Any, list[dict[str, Any]]] = {}
     for row in rows:

@@ -13,7 +13,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from fedcso.core.intervals import mean_and_interval
 from fedcso.core.metric import Metric
-from fedcso.reports.looks import look
+from fedcso.reports.looks import Look, look
 from fedcso.reports.recorded import Record, has
 
 
@@ -37,7 +37,19 @@ def curve(
     if not places:
         return
     means, widths = zip(*(mean_and_interval(by_round[p]) for p in places), strict=True)
-    drawn = look(number)
+    draw_band(axes, places, means, widths, metric, label, look(number))
+
+
+def draw_band(
+    axes: Axes,
+    places: Sequence[float],
+    means: Sequence[float],
+    widths: Sequence[float],
+    metric: Metric,
+    label: str,
+    drawn: Look,
+) -> None:
+    """Draw a curve, and a band around it that stays within the metric's range."""
     axes.plot(places, means, label=label, markevery=max(1, len(places) // 8), **drawn.in_figure())
     if all(width == width for width in widths):
         low = [m - w for m, w in zip(means, widths, strict=True)]

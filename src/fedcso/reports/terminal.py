@@ -20,7 +20,21 @@ def conclude(folder: RunFolder, table: Sequence[dict[str, Any]]) -> int:
     show_models(folder)
     for what, file in {"figure": "curves.png", "report": "report.html", "folder": ""}.items():
         print(f"{what}  {folder.path / file}")
-    return FAILED if folder.status == "failed" else 0
+    broken = folder.status == "failed"
+    print(f"next    {next_command(folder, broken)}")
+    return FAILED if broken else 0
+
+
+def next_command(folder: RunFolder, broken: bool) -> str:
+    """Return the command that is most useful after a run, and what it does."""
+    path, record = folder.path, record_of(folder)
+    if broken:
+        return f"fedcso run --config {path / 'config.yaml'} --learning-rate …    (try again with shorter steps)"
+    if record.ranked and record.declared.validated:
+        return f"fedcso decide {path} --recall 0.8    (choose thresholds for the best model)"
+    if len(record.iterates()) > 1:
+        return f"fedcso report {path} --legend direct    (a figure for a paper)"
+    return f"fedcso compare {path} OTHER    (compare it with another run)"
 
 
 def show_models(folder: RunFolder) -> None:

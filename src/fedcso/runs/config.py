@@ -15,18 +15,19 @@ from fedcso.core import user_code
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.codec import Codec, full
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName, require
+from fedcso.core.estimator import Estimator
 from fedcso.core.plan import Plan
 from fedcso.core.recommended import recommended
 from fedcso.core.task import Task
 from fedcso.engines import ENGINES
 from fedcso.engines.job import Job
-from fedcso.estimators import AUTO, ESTIMATORS
+from fedcso.estimators import AUTO
 from fedcso.runs import initial_model, launch
 from fedcso.runs.callbacks import Rhythm
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.given import NOTHING, Given
 from fedcso.runs.methods import Method, MethodSpec, build_all, owners, parse_methods
-from fedcso.runs.specs import TaskMaker, make_task, task_maker
+from fedcso.runs.specs import TaskMaker, find_estimator, make_task, task_maker
 from fedcso.runs.study import Study, Unit
 from fedcso.runs.tracking import require_tracker
 
@@ -68,7 +69,7 @@ class RunConfig:
     ranks: int | None = None
     """The number of processes of the engine distributed; one per core by default."""
     estimator: str = "plain"
-    """A name in `ESTIMATORS`, or `auto` until the run starts (`fedcso.runs.auto_estimator`)."""
+    """A name in `ESTIMATORS`, your own as `path.py:name`, or `auto` until the run starts (`runs.auto_estimator`)."""
     device: str = "cpu"
     init: str | None = None
     """The model to start from (`fedcso.runs.initial_model`); the problem's own x_0 by default."""
@@ -88,8 +89,8 @@ class RunConfig:
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
             raise UnknownName(ENGINES.kind, self.engine, ENGINES)
-        if self.estimator not in (*ESTIMATORS, AUTO):
-            raise UnknownName(ESTIMATORS.kind, self.estimator, [*ESTIMATORS, AUTO])
+        if self.estimator != AUTO:
+            self.find_estimator()
         if self.name is not None:
             require("name", self.name, lambda n: re.fullmatch(r"[\w.=-]+", n), "made of letters, digits and - _ . =")
         if self.ranks is not None:
@@ -197,13 +198,17 @@ class RunConfig:
         """Create the methods, by the names in `algorithm`."""
         return build_all(self.methods, self.hyper_parameters)
 
+    def find_estimator(self) -> Estimator:
+        """Return the estimator, which must be settled; raise if there is none of its name."""
+        return find_estimator(self.estimator, self.root)
+
     def _method_names(self) -> list[str]:
         """Return the names of the methods, and of those inside them."""
         return [level.name for method in self.methods for level in method.levels(self.hyper_parameters)]
 
     def sources(self) -> list[user_code.Source]:
         """Return the user's files that the run depends on."""
-        names = {"problem": [self.problem], "algorithm": self._method_names()}
+        names = {"problem": [self.problem], "algorithm": self._method_names(), "estimator": [self.estimator]}
         names |= {name: [value] for name, value in self._own_options().items()}
         found = [
             user_code.read_source(kind, name, self.root)
@@ -223,7 +228,7 @@ class RunConfig:
         **labels: str,
     ) -> Unit:
         """Return a unit of work for settings of one method and some seeds; raise if they can't be combined."""
-        estimator = ESTIMATORS[self.estimator]
+        estimator = self.find_estimator()
         for algorithm in algorithms:
             Job(algorithm, task, self.plan, estimator=estimator, codec=codec)
         return Unit(name, task, self.plan, algorithms, seeds, estimator, self.engine, self.device, codec, labels)

@@ -3,16 +3,19 @@
 import inspect
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+import yaml
 from jsonargparse import SUPPRESS, ActionConfigFile  # type: ignore[attr-defined]
 
 from fedcso import algorithms
-from fedcso.algorithms import MAIN
+from fedcso.algorithms import ALGORITHMS, MAIN
 from fedcso.codecs import SEND_U, spellings
+from fedcso.core.definition import Imported
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.plan import Plan
 from fedcso.core.recommended import Recommended, recommended
@@ -20,13 +23,25 @@ from fedcso.engines import ENGINES
 from fedcso.estimators import AUTO, ESTIMATORS
 from fedcso.problems import PROBLEMS
 from fedcso.runs.folder import read_yaml
-from fedcso.runs.parser import Parser, join_repeated, split_description, use_underscores
+from fedcso.runs.parser import DRY_RUN, Parser, join_repeated, split_description, use_underscores
 from fedcso.runs.tracking import TRACKERS
 
 if TYPE_CHECKING:  # importing these imports torch, which help without a problem does not need
     from fedcso.runs.config import Flat
     from fedcso.runs.given import Given
     from fedcso.runs.specs import TaskMaker
+
+
+COMMON = frozenset(
+    {
+        *("algorithm", "seeds", "rounds", "local_steps", "outer_batch", "inner_batch", "participation"),
+        *("estimator", "engine", "out", "name", "config", "grid", "search", "trials", "metric", "dry_run", "sites"),
+    }
+)
+"""The options that --help shows, besides those of the problem and the hyper-parameters of the methods to run."""
+
+
+PRINT_CONFIG = "--print_config"
 
 
 class Subject(NamedTuple):
@@ -42,6 +57,8 @@ class Subject(NamedTuple):
     recommended: Recommended = Recommended()
     usable: Collection[str] = ()
     """The hyper-parameters of the methods to run."""
+    defaults: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+    """For each method to run, its hyper-parameters with the defaults as they are written."""
 
 
 def read_options(
@@ -58,16 +75,23 @@ def read_options(
     none are named and the problem recommends none.
     `--help` prints the help and exits; raise `UsageError` or `FedcsoError` if an argument is wrong.
     """
-    if arguments[:1] in (["--help"], ["-h"]):
-        subject = Subject(methods, algorithms.owners())
+    if arguments[:1] in (["--help"], ["-h"], ["--help-all"]):
+        definitions = {name: ALGORITHMS.definition(name) for name in methods}
+        usable = {parameter for one in definitions.values() for parameter in one.fields}
+        defaults = {name: one.defaults for name, one in definitions.items()}
+        subject = Subject(methods, algorithms.owners(), usable=usable, defaults=defaults)
     else:
         subject = _subject(command, arguments, methods)
     parser = _parser(command, docstring, subject, extend, usage)
     if not arguments[0].startswith("-"):
         arguments = arguments[1:]
-    values = _with_defaults(parser, parser.parse_args(arguments).as_dict())
+    asked = [one for one in arguments if use_underscores([one]) != [PRINT_CONFIG]]
+    values = _with_defaults(parser, parser.parse_args(asked).as_dict())
     if values["problem"] != subject.problem:
         raise InvalidValue("problem", values["problem"], f"{subject.problem!r}, the problem named first, or left out")
+    if asked != arguments:
+        print(yaml.safe_dump(_complete(values, subject), sort_keys=False, allow_unicode=True), end="")
+        raise SystemExit(0)
     return values | {"command": command}
 
 
@@ -117,6 +141,22 @@ def _with_defaults(parser: Parser, given: "Flat") -> "Flat":
     return values
 
 
+def _complete(values: "Flat", subject: Subject) -> "Flat":
+    """Return the settings that have a value, with the number of a hyper-parameter on which all methods agree."""
+    found: dict[str, set[str]] = {}
+    for defaults in subject.defaults.values():
+        for name, text in defaults.items():
+            found.setdefault(name, set()).add(text)
+    agreed = {name: yaml.safe_load(texts.pop()) for name, texts in found.items() if len(texts) == 1 and name in values}
+    numbers = {name: value for name, value in agreed.items() if isinstance(value, int | float)}
+    return {name: value for name, value in (numbers | without_nothing(values)).items() if name != DRY_RUN}
+
+
+def without_nothing(values: "Flat") -> "Flat":
+    """Return the settings that have a value."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def _subject(command: str, arguments: list[str], usual: Sequence[str]) -> Subject:
     """Return the problem and the methods that a command line or its file names."""
     options = join_repeated(use_underscores(arguments))
@@ -138,7 +178,13 @@ def _describe(problem: str, texts: Sequence[str], usual: Sequence[str], objects:
     advice = recommended(maker)
     specs = named or objects.parse_methods(advice.methods or usual)
     usable = {name for spec in specs for name in spec.hyper_parameters({})}
-    return Subject([spec.text for spec in specs], owners(specs), problem, maker, advice, usable)
+    defaults = {spec.text: Imported(spec.kind).defaults | dict(_spelled(spec.settings)) for spec in specs}
+    return Subject([spec.text for spec in specs], owners(specs), problem, maker, advice, usable, defaults)
+
+
+def _spelled(settings: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Return the settings in the brackets of a method that are numbers or words, as text."""
+    return ((name, repr(value)) for name, value in settings.items() if isinstance(value, int | float | str))
 
 
 def _problem_in(command: str, file: Path | None, content: "Flat") -> str:
@@ -195,7 +241,9 @@ def _add_options(parser: Parser, command: str, subject: Subject, extend: Callabl
     )
     parser.add_class_arguments(Plan, as_group=True)
     parser.set_defaults(dict(subject.recommended.plan))
+    before = set(parser.known_options())
     _add_options_of_problem(parser, subject)
+    of_problem = set(parser.known_options()) - before
     group = parser.add_argument_group("start")
     group.add_argument(
         "--init",
@@ -212,9 +260,10 @@ def _add_options(parser: Parser, command: str, subject: Subject, extend: Callabl
     group.add_argument("--ranks", type=int, help="processes of the engine distributed; by default one for each core")
     group.add_argument(
         "--estimator",
-        choices=[*ESTIMATORS, AUTO],
         default="plain",
-        help="gradient estimator (see: fedcso list estimators); auto chooses one by its error at x_0, and says why",
+        metavar="NAME",
+        help=f"gradient estimator: {', '.join(ESTIMATORS)}, or your own (path.py:name); {AUTO} chooses one by its "
+        "error at x_0, and says why",
     )
     group.add_argument("--device", type=str, default="cpu", help="torch device")
     group.add_argument(
@@ -230,8 +279,23 @@ def _add_options(parser: Parser, command: str, subject: Subject, extend: Callabl
         if name in taken:  # by another option; the hyper-parameter can still be set as NAME(option=value)
             continue
         default = subject.recommended.settings.get(name) if name in subject.usable else None
-        words = f"for {', '.join(having)}"
+        words = _describe_parameter(name, having, subject, recommends=default is not None)
         hyper_parameters.add_argument(f"--{name}", type=int | float | str, metavar="VALUE", default=default, help=words)
+    parser.shorten_help({*COMMON, *of_problem, *subject.usable})
+
+
+def _describe_parameter(name: str, having: Sequence[str], subject: Subject, recommends: bool) -> str:
+    """Return the help of a hyper-parameter: the methods to run that have it, and their defaults."""
+    chosen = {method: known[name] for method, known in subject.defaults.items() if name in known}
+    if not chosen:
+        return f"for {', '.join(having)}"
+    others = len(set(having) - {method.partition("(")[0] for method in chosen})
+    words = f"for {', '.join(chosen)}" + (f" and {others} other methods" if others else "")
+    if recommends:
+        return words
+    values = set(chosen.values())
+    shown = values.pop() if len(values) == 1 else ", ".join(f"{method} {value}" for method, value in chosen.items())
+    return f"{words} (default: {shown})"
 
 
 def _add_options_of_problem(parser: Parser, subject: Subject) -> None:

@@ -3,7 +3,7 @@
 import json
 import re
 from argparse import SUPPRESS, Action
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -27,7 +27,13 @@ class Parser(jsonargparse.ArgumentParser):
     """
 
     def __init__(self, **settings: Any):
+        self._common: frozenset[str] | None = None
         super().__init__(allow_abbrev=False, formatter_class=Formatter, **settings)
+
+    def shorten_help(self, common: Iterable[str]) -> None:
+        """Show only these options in --help, and all of them in --help-all."""
+        self.add_argument("--help_all", action=_PrintFullHelp, help="show all options and exit")
+        self._common = frozenset({*common, "help", HELP_ALL})
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         """Raise `UsageError` with an explanation of jsonargparse's message."""
@@ -38,12 +44,32 @@ class Parser(jsonargparse.ArgumentParser):
         return super().parse_args(join_repeated(use_underscores(args or [])), *rest, **more)
 
     def format_help(self, *formatter: Any) -> str:
-        """Return the help, with dashes in the names of options."""
-        return re.sub(r"--\w+", lambda option: option[0].replace("_", "-"), super().format_help(*formatter))
+        """Return the help, with dashes in the names of options; the short one if there is one."""
+        return self._format(self._common, *formatter)
+
+    def format_full_help(self) -> str:
+        """Return the help with all options."""
+        return self._format(None)
+
+    def _format(self, common: frozenset[str] | None, *formatter: Any) -> str:
+        rare = [one for one in self._actions if one.option_strings and common is not None and one.dest not in common]
+        rare = [one for one in rare if one.help != SUPPRESS]
+        helps, epilog = [one.help for one in rare], self.epilog
+        try:
+            for one in rare:
+                one.help = SUPPRESS
+            if rare:
+                self.epilog = f"{len(rare)} more options: {self.prog} --help-all\n\n{epilog or ''}"
+            text = super().format_help(*formatter)
+        finally:
+            self.epilog = epilog
+            for one, words in zip(rare, helps, strict=True):
+                one.help = words
+        return re.sub(r"--\w+", lambda option: option[0].replace("_", "-"), text)
 
     def known_options(self) -> list[str]:
         """Return the names of all options."""
-        return [action.dest for action in self._actions if action.dest not in ("help", "config")]
+        return [action.dest for action in self._actions if action.dest not in ("help", HELP_ALL, "config")]
 
     def _explain(self, message: str) -> str:
         see = f"(see: {self.prog} --help)"
@@ -68,6 +94,21 @@ class Parser(jsonargparse.ArgumentParser):
     def _suggest(self, name: str, spell: Any) -> str:
         close = get_close_matches(name.lstrip("-").replace("-", "_"), self.known_options(), n=3)
         return f"; did you mean {' or '.join(spell(one) for one in close)}?" if close else ""
+
+
+HELP_ALL = "help_all"
+
+
+class _PrintFullHelp(Action):
+    """Prints the help with all options and ends the process, as argparse's own action does."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any):
+        settings |= {"default": SUPPRESS, "nargs": 0}
+        super().__init__(option_strings, dest, **settings)
+
+    def __call__(self, parser: Any, *given: Any) -> None:
+        print(parser.format_full_help(), end="")
+        parser.exit()
 
 
 _WRONG_TYPE = r'Parser key "([\w.]+)": (.*?)\.? (?:Given value type: .*? )?(?:Got|Given) value: ?(.*)'
@@ -191,3 +232,13 @@ def simple_parser(command: str, docstring: str) -> Parser:
     """Return a parser for a command without a problem; the command's docstring is its help."""
     description, examples = split_description(docstring)
     return Parser(prog=f"fedcso {command}", description=description, epilog=examples)
+
+
+DRY_RUN = "dry_run"
+
+
+def add_dry_run(parser: Parser) -> None:
+    """Add the option that shows what a command would do."""
+    parser.add_argument(
+        f"--{DRY_RUN}", action="store_true", help="show what would be done, and estimate its time and memory"
+    )

@@ -9,8 +9,10 @@ from fedcso.codecs import CODECS, spellings
 from fedcso.core import user_code
 from fedcso.core.codec import Codec
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
+from fedcso.core.estimator import Estimator
 from fedcso.core.schedules import SCHEDULES
 from fedcso.core.task import Task
+from fedcso.estimators import AUTO, ESTIMATORS
 from fedcso.problems import PROBLEMS
 
 TaskMaker = Callable[..., Task]
@@ -172,3 +174,15 @@ def make_task(maker: TaskMaker, options: dict[str, Any], name: str = "problem") 
     if not isinstance(task, Task):
         raise InvalidValue("problem", type(task).__name__, "a fedcso.Task, or a function that returns one")
     return task
+
+
+def find_estimator(name: str, root: Path = user_code.HERE) -> Estimator:
+    """Return the estimator with this name, or one's own as `path.py:name` or `module:name`."""
+    if name in ESTIMATORS:
+        return ESTIMATORS[name]
+    if not user_code.is_own(name):
+        raise UnknownName(ESTIMATORS.kind, name, [*ESTIMATORS, AUTO, "path.py:name", "module:name"])
+    found = user_code.load("estimator", name, root)
+    if not isinstance(found, Estimator):
+        raise InvalidValue("estimator", name, "a fedcso.Estimator, as the decorator @Estimator makes of a function")
+    return found

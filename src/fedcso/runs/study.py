@@ -7,6 +7,7 @@ last of which is its result, so that going on after an interruption is the same 
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,6 +31,9 @@ from fedcso.runs.progress import Display
 from fedcso.runs.tracking import Tracker
 
 log = logging.getLogger("fedcso")
+
+PREVIEW: ContextVar["Callable[[Study], None] | None"] = ContextVar("preview", default=None)
+"""Called with a study instead of executing it, and raises (`fedcso.runs.preview`)."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,8 @@ class Study:
 
         `on_checkpoint` is called after every checkpoint.
         """
+        if (preview := PREVIEW.get()) is not None:
+            preview(self)
         with stop_requests() as requested, display:
 
             def play(part: Part) -> list[Trace]:

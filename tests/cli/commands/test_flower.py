@@ -240,6 +240,29 @@ def test_a_method_of_ones_own_goes_into_the_app_and_is_found_there(tmp_path, mon
     assert [method.text for method in config.methods] == ["own_method0.py:Mine(learning_rate=0.2)"]
 
 
+ESTIMATOR = """
+from fedcso import Estimator
+
+
+@Estimator
+def twice(problem, x, batch):
+    return 2 * problem.outer(problem.inner(x, batch.xi, batch.eta), batch.xi)
+"""
+
+
+def test_an_estimator_of_ones_own_goes_into_the_app_and_is_found_there(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(ESTIMATOR)
+    monkeypatch.chdir(tmp_path)
+    options = ["--problem", "nested_quadratic", "--estimator", "mine.py:twice", "--sites", 3]
+    assert call("flower", "init", "own", *options).code == FINE
+    deployment = Deployment.open(Path("own"))
+    assert (deployment.package / "own_estimator.py").read_text() == ESTIMATOR
+    monkeypatch.chdir("/")
+    config = RunConfig.from_flat(deployment.config(), deployment.package)
+    assert config.estimator == "own_estimator.py:twice"
+    assert config.find_estimator().losses.__name__ == "twice"
+
+
 def test_folders_are_not_overwritten_and_must_be_federations(folder, tmp_path):
     assert "already exists and is not empty" in call("flower", "init", folder, *QUADRATIC).err
     for action in ("up", "down", "run", "keys"):

@@ -89,3 +89,17 @@ def test_a_folder_of_an_older_version_is_reported_without_a_best_model_and_can_b
     assert "model   " not in outcome.out
     assert call("resume", folder).code == FINE
     assert contents(folder) == before
+
+
+def test_a_figure_for_a_paper_is_drawn_as_asked(tmp_path):
+    folder = run("run", *QUADRATIC, "--algorithm", "FCSG", "FCSG-M", out=tmp_path)
+    before = contents(folder)
+    style = ["--x", "samples", "--size", "3.3x2.5", "--legend", "outside", "--labels", "FCSG-M=ours"]
+    outcome = call("report", folder, "--metric", "gradient_norm", *style)
+    assert outcome.code == FINE
+    assert outcome.out.splitlines() == [
+        f"figure  {folder / 'paper-gradient_norm-samples'}.{kind}" for kind in ("pdf", "png")
+    ]
+    assert b"/MediaBox [ 0 0 237.6 180 ]" in (folder / "paper-gradient_norm-samples.pdf").read_bytes()
+    assert {name: contents(folder)[name] for name in before} == before  # nothing else is drawn again
+    assert "did you mean gradient_norm" in call("report", folder, "--metric", "gradientnorm").err

@@ -446,3 +446,14 @@ def test_a_run_whose_patience_is_over_has_not_broken_off(tmp_path, monkeypatch):
     assert max(last.values()) < 20
     assert "broke off" not in (folder / "table.md").read_text()
     assert RunFolder(folder).status == "done"
+
+
+def test_a_finished_run_names_the_next_useful_command(tmp_path, monkeypatch):
+    without_drawing(monkeypatch)
+    several = call("run", *QUADRATIC, "--algorithm", "FCSG", "FCSG-M", "--out", tmp_path / "a").out
+    assert several.splitlines()[-1].startswith(f"next    fedcso report {tmp_path / 'a'}")
+    one = call("run", *QUADRATIC, "--algorithm", "FCSG", "--out", tmp_path / "b").out
+    assert one.splitlines()[-1].startswith(f"next    fedcso compare {tmp_path / 'b'}")
+    broken = call("run", *QUADRATIC, "--algorithm", "FCSG", "--learning-rate", 1e200, "--out", tmp_path / "c")
+    assert broken.code == BROKE_OFF
+    assert broken.out.splitlines()[-1].startswith(f"next    fedcso run --config {tmp_path / 'c'}")

@@ -23,9 +23,9 @@ from fedcso.federation.secure.terms import settings_digest
 from fedcso.federation.sovereignty.audit import messages_in
 from fedcso.federation.wire import unpack
 from fedcso.runs.callbacks import Interrupted
-from tests.hostile.answers import Hostile
 from tests.federation.in_process import HANDLERS
 from tests.federation.secure.securely import SETTINGS, SecureSites
+from tests.hostile.answers import Hostile
 
 TABLES = {"problem": "auprc", "data": "digits", "net": "linear", "weights": "size"}
 STAGES = ["secure_keys", "secure_shares", "secure_update", "secure_confirm", "secure_reveal"]

@@ -27,10 +27,12 @@ COMMANDS = {
     "reproduce": "reproduce the paper's figures and tables and check its statements",
     "theory": "compute what the theorems prescribe for an accuracy",
     "diagnose": "measure bias and noise: is the inner batch large enough?",
+    "check": "check your own problem, method or estimator",
     "flower": "run over real sites with Flower: init, keys, up, run, down, site, approve, audit",
     "check-site": "show what would leave a site that joins a federation",
     "list": "list problems, algorithms, datasets, experiments, engines, estimators, schedules",
     "data": "download a dataset, or check that it is complete",
+    "completion": "print a script with which the shell completes commands, options and names",
     "doctor": "show versions, threads, device and the datasets found",
 }
 """All commands with their lines in the overview, in its order. To add a command, add a file and a row here."""

@@ -15,9 +15,11 @@ examples:
   fedcso fit scans.npz --label tumour --site clinic --mirrored true --minutes 30
 """
 
+from typing import Any
+
 from fedcso.fitting.config import FitConfig
 from fedcso.runs.folder import RunFolder
-from fedcso.runs.parser import simple_parser
+from fedcso.runs.parser import DRY_RUN, add_dry_run, simple_parser
 
 
 def main(arguments: list[str]) -> int:
@@ -25,10 +27,23 @@ def main(arguments: list[str]) -> int:
     parser = simple_parser("fit", str(__doc__))
     parser.add_argument("data", help="the table: a .csv, .xlsx, .parquet or .npz file, or a folder of them")
     parser.add_class_arguments(FitConfig, as_group=False, skip={"data"})
+    add_dry_run(parser)
     options = {name: value for name, value in parser.parse_args(arguments).as_dict().items() if value is not None}
+    data, label, is_dry = options.pop("data"), options.pop("label"), options.pop(DRY_RUN)
+    if is_dry:
+        from fedcso.cli.work.dry_run import dry_run
+
+        return dry_run(
+            lambda place: _fit(data, label, **options | {"out": str(place)}),
+            then=f"further objectives, networks and settings for at most {options['minutes']:g} minutes in all, "
+            "then a comparison with ordinary federated learning, single sites, pooled data and trees",
+        )
+    return _fit(data, label, **options)
+
+
+def _fit(data: str, label: str, **options: Any) -> int:
     from fedcso.fitting.python import fit
 
-    data, label = options.pop("data"), options.pop("label")
     print(fit(data, label, **options, say=_say).summary())
     return 0
 

@@ -17,9 +17,11 @@ examples:
 
 from pathlib import Path
 
+import yaml
+
 from fedcso.experiments import EXPERIMENTS
 from fedcso.runs.folder import RunFolder
-from fedcso.runs.parser import simple_parser
+from fedcso.runs.parser import add_dry_run, simple_parser
 
 
 def main(arguments: list[str]) -> int:
@@ -48,6 +50,7 @@ def main(arguments: list[str]) -> int:
         "of the published pages are in docs/reproduction/outcomes",
     )
     parser.add_argument("--out", default="runs", metavar="FOLDER", help="where run folders are created")
+    add_dry_run(parser)
     options = parser.parse_args(arguments)
     from fedcso.experiments.outcomes import outcomes_of
 
@@ -58,7 +61,16 @@ def main(arguments: list[str]) -> int:
     about |= {"added": options.algorithm} if options.algorithm else {}
     known = {name: content for folder in options.earlier for name, content in outcomes_of(folder).files().items()}
     config = about | settings.flat()
-    return resume(RunFolder.create(Path(options.out), options.experiment, config, {}, settings.own_files(), known))
+
+    def start(out: Path) -> int:
+        return resume(RunFolder.create(out, options.experiment, config, {}, settings.own_files(), known))
+
+    if options.dry_run:
+        from fedcso.cli.work.dry_run import dry_run
+
+        print(yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+        return dry_run(start, then="the other parts of the experiment, whose settings are above")
+    return start(Path(options.out))
 
 
 def resume(folder: RunFolder) -> int:

@@ -8,18 +8,26 @@ examples:
   fedcso run examples/own_problem.py:task --rounds 20     your own problem: path.py:name or module:name
   fedcso run --config runs/…/config.yaml --seeds 10       repeat an earlier run with changes
   fedcso run invariant_logistic --print-config            print the complete configuration
+  fedcso run invariant_logistic --dry-run                 say what would be run, and about how long it takes
   fedcso run classification --engine distributed --ranks 2    in several processes
 """
 
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.options import read_options
+from fedcso.runs.parser import DRY_RUN, add_dry_run
 
 
 def main(arguments: list[str]) -> int:
     """Start a new run."""
-    settings = read_options("run", str(__doc__), arguments)
-    from fedcso.reports.terminal import conclude
+    settings = read_options("run", str(__doc__), arguments, add_dry_run)
+    is_dry = settings.pop(DRY_RUN)
     from fedcso.studies.run import start
+
+    if is_dry:
+        from fedcso.cli.work import dry_run
+
+        return dry_run.dry_run(lambda place: start(dry_run.here(settings, place), arguments=arguments))
+    from fedcso.reports.terminal import conclude
 
     result = start(settings, arguments=arguments)
     return conclude(RunFolder(result.folder), result.rows)

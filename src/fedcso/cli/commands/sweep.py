@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.options import add_sweep_options, read_options
+from fedcso.runs.parser import DRY_RUN, Parser, add_dry_run
 
 if TYPE_CHECKING:
     from fedcso.studies.results import TuningResult
@@ -22,9 +23,18 @@ if TYPE_CHECKING:
 
 def main(arguments: list[str]) -> int:
     """Start a new sweep."""
-    settings = read_options("sweep", str(__doc__), arguments, add_sweep_options)
+    settings = read_options("sweep", str(__doc__), arguments, _add_options)
+    is_dry = settings.pop(DRY_RUN)
     from fedcso.studies.tune import start
 
+    if is_dry:
+        from fedcso.cli.work import dry_run
+
+        return dry_run.dry_run(
+            lambda place: start(dry_run.here(settings, place)),
+            then="the chosen settings of each method, with the seeds of --seeds and on test data",
+            times=settings["trials"] * _count(settings["algorithm"]) if settings["search"] else 1,
+        )
     return _print(start(settings))
 
 
@@ -33,6 +43,15 @@ def resume(folder: RunFolder) -> int:
     from fedcso.studies.tune import resume_tuning
 
     return _print(resume_tuning(folder))
+
+
+def _add_options(parser: Parser) -> None:
+    add_sweep_options(parser)
+    add_dry_run(parser)
+
+
+def _count(methods: list[str] | str) -> int:
+    return 1 if isinstance(methods, str) else len(methods)
 
 
 def _print(result: "TuningResult") -> int:

@@ -42,6 +42,8 @@ def write_app(folder: Path, config: RunConfig, federation: Federation, wishes: W
         config,
         problem=_copy_user_file(config.problem, "own_problem", package),
         problem_options=_copy_option_files(config.problem_options, package),
+        estimator=_copy_user_file(config.estimator, "own_estimator", package),
+        root=package,
         methods=tuple(_copy_method_file(method, n, package) for n, method in enumerate(config.methods)),
         out=str(folder.resolve() / "runs"),
         init=_copy_init(config, package),

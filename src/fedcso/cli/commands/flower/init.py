@@ -19,7 +19,7 @@ import yaml
 from fedcso.core.errors import FedcsoError, InvalidValue, require
 from fedcso.datasets.tables.agree import ELSEWHERE
 from fedcso.engines.work import require_compatible
-from fedcso.estimators import AUTO, ESTIMATORS
+from fedcso.estimators import AUTO
 from fedcso.federation.deploy.app import write_app
 from fedcso.federation.deploy.deployment import Deployment
 from fedcso.federation.options import Federation, run_config
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
     elif config.estimator == AUTO:
         raise InvalidValue("estimator", AUTO, "the name of one: the coordinator has no data to choose it by")
     for algorithm, _ in config.built().values():
-        require_compatible(algorithm, ESTIMATORS[config.estimator], config.plan)
+        require_compatible(algorithm, config.find_estimator(), config.plan)
     write_app(folder, config, federation, Wishes() if chosen is None else chosen.wishes)
     if config.problem_options.get("data") != ELSEWHERE:
         for name in federation.names:
