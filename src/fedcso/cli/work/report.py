@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from fedcso.reports.figures import render
+from fedcso.reports import figures
 from fedcso.reports.paper import PaperStyle, paper_figure, parse_labels, parse_size
 from fedcso.reports.recorded import record_of
 from fedcso.reports.terminal import show, show_models
@@ -36,5 +36,5 @@ def draw_for_paper(
     figure = paper_figure(record, metric, looks)
     name = f"paper-{metric or 'figure'}-{looks.x}"
     for kind in ("pdf", "png"):
-        folder.write(f"{name}.{kind}", render(figure, kind))
+        folder.write(f"{name}.{kind}", figures.render(figure, kind))
         print(f"figure  {folder.path / name}.{kind}")
