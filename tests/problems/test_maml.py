@@ -1,6 +1,5 @@
 """Few-shot learning: sampling inside the conditional distribution, and exact second-order gradients."""
 
-import sys
 from functools import partial
 
 import pytest
@@ -23,8 +22,9 @@ from fedcso.engines import run, simulation, threads
 from fedcso.engines.job import Job
 from fedcso.estimators.plain import plain
 from fedcso.models.conv4 import Conv4
+from fedcso.problems import few_shot_judge
 from fedcso.problems.few_shot_tasks import Classes, Query, fix_tasks
-from fedcso.problems.maml import MAML, few_shot_judge
+from fedcso.problems.maml import MAML, judge_adapted
 from tests.command_line import read_csv, without_drawing
 from tests.command_line import run as run_command
 from tests.few_characters import ON_THE_COMMAND_LINE, few_characters, instead_of_glyphs
@@ -247,7 +247,7 @@ def test_engines_agree(algorithm):
     if not algorithm.stacks:  # keeps a model for each task
         clients = [fix_tasks(3, WAYS, images, stream(0, n, 0)) for n, images in enumerate(clients)]
     test = problem.episodes(classes(), 5, 2, stream(1, 0, 0))
-    task = Task(problem, clients, test=test, judge=few_shot_judge(problem))
+    task = Task(problem, clients, test=test, judge=judge_adapted(problem))
     one, other = (run(algorithm, task, PLAN, engine=engine) for engine in ("reference", "threads"))
     assert gap(one.shared, other.shared) == 0
     assert one.rows[-1]["accuracy"] == other.rows[-1]["accuracy"]
@@ -270,7 +270,7 @@ def test_evaluation_adapts_and_reports_an_interval():
     bright = torch.full((WAYS, DRAWINGS, SIDE, SIDE), 0, dtype=torch.uint8)
     for way in range(WAYS):
         bright[way, :, 2 * way : 2 * way + 2] = 255
-    metrics = few_shot_judge(problem).measure(
+    metrics = judge_adapted(problem).measure(
         problem.init(stream(0, 0, 0)), problem.episodes(bright, 10, 2, stream(0, 1, 0))
     )
     assert metrics["accuracy"] > 0.9
@@ -299,8 +299,8 @@ def test_evaluation_is_that_of_a_plain_loop_whoever_does_it(monkeypatch, workers
     problem = MAML(partial(Conv4, WAYS, filters=4), ways=WAYS, queries=2)
     x = map_leaves(lambda leaf: leaf + 0.01, problem.init(stream(0, 0, 0)))
     episodes = problem.episodes(few_characters().test, 7, 2, stream(1, 0, 0))
-    monkeypatch.setattr(sys.modules[MAML.__module__], "pool", lambda: pool(workers))
-    metrics = few_shot_judge(problem).measure(x, episodes)
+    monkeypatch.setattr(few_shot_judge, "pool", lambda: pool(workers))
+    metrics = judge_adapted(problem).measure(x, episodes)
     expected = by_a_plain_loop(problem, x, episodes)
     assert list(metrics) == list(expected)
     for name, value in expected.items():
@@ -312,11 +312,11 @@ def test_evaluation_is_that_of_a_plain_loop_whoever_does_it(monkeypatch, workers
 def test_a_single_task_has_no_interval():
     problem = maml()
     episode = problem.episodes(classes(), 1, 2, stream(1, 0, 0))
-    assert few_shot_judge(problem).measure(problem.init(stream(0, 0, 0)), episode)["accuracy_interval"] == 0
+    assert judge_adapted(problem).measure(problem.init(stream(0, 0, 0)), episode)["accuracy_interval"] == 0
 
 
 def test_nothing_to_evaluate_on_is_no_mistake():
-    assert few_shot_judge(maml()).measure(maml().init(stream(0, 0, 0)), None) == {}
+    assert judge_adapted(maml()).measure(maml().init(stream(0, 0, 0)), None) == {}
 
 
 def test_clients_measure_at_home_through_the_command_line(monkeypatch, tmp_path):
@@ -344,7 +344,7 @@ def test_meta_training_helps():
     images = ((prototypes ^ flips) * 255).to(torch.uint8)
     test = problem.episodes(images[9:], 20, 1, stream(0, 5, 0))
     plan = Plan(rounds=3, local_steps=5, outer_batch=2, inner_batch=1, evaluate_every=3)
-    task = Task(problem, [images[:3], images[3:6], images[6:9]], test=test, judge=few_shot_judge(problem))
+    task = Task(problem, [images[:3], images[3:6], images[6:9]], test=test, judge=judge_adapted(problem))
     trace = run(SETTINGS["FCSG-M"], task, plan, engine="threads")
     assert trace.rows[-1]["loss"] < trace.rows[0]["loss"]
 

@@ -13,7 +13,7 @@ from fedcso.core.tree import map_leaves
 from fedcso.engines import run
 from fedcso.models.conv4 import Conv4
 from fedcso.problems import MAML, PROBLEMS
-from fedcso.problems.maml import few_shot_judge
+from fedcso.problems.maml import judge_adapted
 from tests.command_line import read_csv, without_drawing
 from tests.command_line import run as run_command
 from tests.few_characters import DRAWINGS, ON_THE_COMMAND_LINE, OPTIONS, instead_of_glyphs
@@ -67,7 +67,24 @@ def test_it_is_judged_as_maml_is(characters):
     few_shot = MAML(partial(Conv4, OPTIONS["ways"], OPTIONS["filters"]), OPTIONS["ways"], OPTIONS["queries"])
     start = few_shot.init(stream(0, 0, 0))  # whose last layer is zero
     x = start | {"out.weight": torch.ones(8, OPTIONS["filters"]), "out.bias": torch.ones(8)}
-    assert task.judge.measure(x, task.test.whole) == few_shot_judge(few_shot).measure(start, meta.test.whole)
+    assert task.judge.measure(x, task.test.whole) == judge_adapted(few_shot).measure(start, meta.test.whole)
+
+
+def test_by_centroids_an_image_belongs_to_the_class_with_the_nearest_mean_of_features(characters):
+    task = PROBLEMS["pretraining"](**OPTIONS | {"shots": 2, "centroids": True})
+    x = task.problem.init(stream(0, 0, 0))
+    ways, queries = OPTIONS["ways"], OPTIONS["queries"]
+    right = []
+    for support, images in zip(task.test.whole.eta, task.test.whole.xi.images, strict=True):
+        everything = torch.cat([support.flatten(0, 1), images])
+        hidden = {name: leaf for name, leaf in x.items() if not name.startswith("out")}
+        network = Conv4(ways=OPTIONS["filters"], filters=OPTIONS["filters"])
+        network.load_state_dict(hidden | {"out.weight": torch.eye(OPTIONS["filters"])}, strict=False)
+        found = network(everything).detach()
+        means = torch.stack([found[[way, ways + way]].mean(0) for way in range(ways)])
+        for place, feature in enumerate(found[2 * ways :]):
+            right.append(int((feature - means).square().sum(1).argmin()) == place // queries)
+    assert task.judge.measure(x, task.test.whole)["accuracy"] == pytest.approx(sum(right) / len(right))
 
 
 def test_fedavg_learns_to_tell_the_characters_apart(characters):

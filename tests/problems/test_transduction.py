@@ -10,7 +10,7 @@ from fedcso.core.tree import map_leaves
 from fedcso.datasets.examples import Examples
 from fedcso.models.conv4 import Conv4
 from fedcso.problems import transduction
-from fedcso.problems.maml import MAML, few_shot_judge
+from fedcso.problems.maml import MAML, judge_adapted
 from fedcso.problems.transduction import adapt_and_classify
 from tests.few_characters import few_characters
 
@@ -27,7 +27,7 @@ def test_it_is_what_evaluation_measures():
     right = (probabilities.argmax(1) == PROBLEM.query_labels(QUERIES)).double().mean()
     chosen = probabilities[torch.arange(len(QUERIES)), PROBLEM.query_labels(QUERIES)]
     double = EPISODE._replace(xi=EPISODE.xi._replace(images=EPISODE.xi.images.double()), eta=EPISODE.eta.double())
-    measured = few_shot_judge(PROBLEM).measure(X, double)
+    measured = judge_adapted(PROBLEM).measure(X, double)
     assert measured["accuracy"].item() == right.item()
     torch.testing.assert_close(measured["loss"], -chosen.log().mean())
 

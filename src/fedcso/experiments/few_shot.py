@@ -22,7 +22,7 @@ from fedcso.experiments.few_shot_settings import METHODS, OURS, THEIRS, FewShotS
 from fedcso.experiments.outcomes import Measure
 from fedcso.experiments.reproduction import Picture, conclude
 from fedcso.problems import PROBLEMS
-from fedcso.problems.maml import ACCURACY, LOSS
+from fedcso.problems.few_shot_judge import ACCURACY, LOSS
 from fedcso.reports import tables
 from fedcso.runs.folder import RunFolder
 from fedcso.runs.study import Part, Unit

@@ -11,7 +11,7 @@ from fedcso.core.algorithm import Algorithm
 from fedcso.core.intervals import mean_and_interval
 from fedcso.experiments.few_shot_settings import OURS, THEIRS, FewShotSettings
 from fedcso.experiments.reproduction import FixedSections, Statement
-from fedcso.problems.maml import ACCURACY, LOSS
+from fedcso.problems.few_shot_judge import ACCURACY, LOSS
 from fedcso.reports import figures, tables
 from fedcso.reports.recorded import Record
 from fedcso.reports.tables import Estimate

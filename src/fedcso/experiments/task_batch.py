@@ -20,7 +20,7 @@ from fedcso.experiments.few_shot_settings import METHODS, PER_STEP, PER_TASK, Fe
 from fedcso.experiments.few_shot_settings import settings as few_shot_settings
 from fedcso.experiments.reproduction import FixedSections, Picture, Statement, conclude
 from fedcso.problems import PROBLEMS
-from fedcso.problems.maml import ACCURACY
+from fedcso.problems.few_shot_judge import ACCURACY
 from fedcso.reports import figures
 from fedcso.reports.looks import look
 from fedcso.reports.tables import Estimate

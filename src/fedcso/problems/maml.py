@@ -25,16 +25,15 @@ import torch.nn.functional as F
 
 from fedcso.core.errors import FedcsoError, require_count, require_positive
 from fedcso.core.judge import Judge
-from fedcso.core.metric import Metric
 from fedcso.core.problem import Problem
 from fedcso.core.recommended import with_plan
 from fedcso.core.task import Task
 from fedcso.core.tree import Tree, add_scaled, index, leaves, map_leaves, stack, unflatten_like
-from fedcso.core.workers import pool
 from fedcso.datasets.examples import Examples
 from fedcso.models.conv4 import Conv4
 from fedcso.models.functional import Functional, Model
 from fedcso.problems.few_shot_classes import load_few_shot
+from fedcso.problems.few_shot_judge import judge_tasks
 from fedcso.problems.few_shot_model import FewShotModel
 from fedcso.problems.few_shot_tasks import (
     Classes,
@@ -46,9 +45,6 @@ from fedcso.problems.few_shot_tasks import (
     keep_classes,
     require_classes,
 )
-
-ACCURACY = Metric("accuracy", higher_is_better=True, share=True)
-LOSS = Metric("loss", higher_is_better=False)
 
 
 @dataclass(frozen=True)
@@ -225,31 +221,13 @@ def _variable(x: Tree) -> Tree:
     return map_leaves(lambda leaf: leaf.detach().requires_grad_(), x)
 
 
-def few_shot_judge(problem: MAML) -> Judge:
+def judge_adapted(problem: MAML) -> Judge:
     """Return a judge that adapts a model to each task by the steps of evaluation, and measures it on the queries."""
 
-    def evaluate(x: Tree, test: Episodes) -> dict[str, Any]:
-        """Return mean query loss and accuracy over the tasks, and the half-width of the accuracy's 95 % interval."""
+    def classify(x: Tree, support: torch.Tensor, queries: torch.Tensor) -> torch.Tensor:
+        return problem.network.apply(problem.adapt(x, support, problem.test_steps), queries)
 
-        def measure_task(task: int) -> tuple[torch.Tensor, torch.Tensor]:
-            images = test.xi.images[task]
-            with torch.no_grad():  # worker threads do not inherit it
-                logits = problem.network.apply(problem.adapt(x, test.eta[task], problem.test_steps), images)
-            labels = problem.query_labels(images)
-            return F.cross_entropy(logits, labels), (logits.argmax(-1) == labels).double().mean()
-
-        with pool() as workers:
-            losses, accuracies = zip(*workers.map(measure_task, range(len(test.eta))), strict=True)
-        accuracy = torch.stack(accuracies)
-        return {
-            LOSS.name: torch.stack(losses).mean(),
-            ACCURACY.name: accuracy.mean(),
-            ACCURACY.half_width().name: 1.96
-            * accuracy.std(correction=min(1, len(accuracy) - 1))
-            / len(accuracy) ** 0.5,
-        }
-
-    return Judge(evaluate, [ACCURACY, ACCURACY.half_width(), LOSS])
+    return judge_tasks(classify, problem.query_labels)
 
 
 @with_plan(rounds=20, local_steps=10, outer_batch=1, inner_batch=1, evaluate_every=5)
@@ -289,7 +267,7 @@ def maml(
     return Task(
         problem,
         *classes.draw(problem.episodes, held),
-        judge=few_shot_judge(problem),
+        judge=judge_adapted(problem),
         names=classes.names,
         notes=classes.source.notes,
         files=model.files(),
