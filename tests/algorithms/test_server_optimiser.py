@@ -19,7 +19,7 @@ from fedcso.algorithms import (
 from fedcso.core.errors import InvalidValue
 from fedcso.core.plan import Plan
 from fedcso.core.schedules import Cosine
-from fedcso.engines import run
+from fedcso.engines import run, run_grid
 from fedcso.engines.job import Job
 from tests import transcription as literal
 from tests import transcription_server as server
@@ -62,6 +62,20 @@ def test_a_server_rate_of_one_is_the_method_inside(base):
     assert_close(last(FedAvgM(base, 1.0, 0.0)), last(base))
     assert gap(last(ServerRate(base, 0.5)), last(base)) > CLEARLY
     assert gap(last(FedAvgM(base, 1.0, 0.5)), last(base)) > CLEARLY
+
+
+@pytest.mark.parametrize("engine", ["reference", "stacked", "threads"])
+def test_a_falling_server_rate_is_a_falling_learning_rate_if_clients_take_one_step(engine):
+    falling = run(ServerRate(FCSG(ALPHA), server_rate=Cosine(0.5)), CASE, SINGLE, engine=engine)
+    assert_close(falling.last, run(FCSG(Cosine(0.5 * ALPHA)), CASE, SINGLE, engine="reference").last)
+    assert gap(falling.last, run(FCSG(0.5 * ALPHA), CASE, SINGLE).last) > CLEARLY
+
+
+def test_falling_server_rates_form_a_grid():
+    rates = [Cosine(0.5), Cosine(0.2), Cosine(0.4, 3)]
+    methods = [FedAdam(FCSGM(ALPHA, BETA), server_rate=rate) for rate in rates]
+    for (trace,), method in zip(run_grid(methods, CASE, PLAN, [0]), methods, strict=True):
+        assert_close(trace.last, run(method, CASE, PLAN, engine="reference").last)
 
 
 def test_adam_that_never_learns_is_a_server_rate():
@@ -133,7 +147,7 @@ def test_a_server_that_may_leave_the_set_says_so():
 @pytest.mark.parametrize(
     ("kind", "setting", "value", "allowed"),
     [
-        (FedAdam, "server_rate", Cosine(0.1), "a number: only what clients do can follow a schedule"),
+        (FedAdam, "adaptivity", Cosine(0.1), "a number: only rates can follow a schedule"),
         (FedAdam, "server_rate", 0.0, "a finite number above 0"),
         (FedAdam, "adaptivity", 0.0, "a finite number above 0"),
         (FedYogi, "server_decay", 1.5, r"a number in \[0, 1\]"),

@@ -123,10 +123,10 @@ def test_a_grid_varies_both_levels():
 
 def test_schedules_inside_are_bound_to_the_length_of_the_run():
     method = FedProx(FedAdam(FCSGM(Cosine(0.1), BETA)), prox_weight=Cosine(0.5))
-    bound = bind_schedules(method, 8)
+    bound = bind_schedules(method, Plan(rounds=8, local_steps=1))
     assert bound == FedProx(FedAdam(FCSGM(Cosine(0.1, 8), BETA)), prox_weight=Cosine(0.5, 8))
     assert_close(run(method, CASE, PLAN).last, run(bound, CASE, PLAN).last, tolerance=0.0)
-    assert bind_schedules(bound, 9) is bound
+    assert bind_schedules(bound, Plan(rounds=9, local_steps=1)) is bound
     assert dict(settings(bound))["learning_rate"] == Cosine(0.1, 8)
 
 

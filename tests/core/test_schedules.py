@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcso.algorithms import FCSG, FCSGM
+from fedcso.algorithms import FCSG, FCSGM, FedAdam
 from fedcso.core.algorithm import bind_schedules
 from fedcso.core.errors import InvalidValue
+from fedcso.core.plan import Plan
 from fedcso.core.schedules import SCHEDULES, Cosine, Exponential, InverseSqrt
 
 VALUES = [
@@ -84,8 +85,13 @@ def test_a_cosine_without_steps_lasts_as_long_as_the_run():
 
 
 def test_a_method_gets_the_length_of_its_run():
-    method = bind_schedules(FCSGM(Cosine(0.5), InverseSqrt(0.3)), 100)
+    method = bind_schedules(FCSGM(Cosine(0.5), InverseSqrt(0.3)), Plan(rounds=10, local_steps=10))
     assert method == FCSGM(Cosine(0.5, 100), InverseSqrt(0.3))
-    assert bind_schedules(method, 7) == method
+    assert bind_schedules(method, Plan(rounds=7)) == method
     plain = FCSG(0.1)
-    assert bind_schedules(plain, 7) is plain
+    assert bind_schedules(plain, Plan(rounds=7)) is plain
+
+
+def test_schedules_of_the_server_count_rounds():
+    method = bind_schedules(FedAdam(FCSG(Cosine(0.5)), server_rate=Cosine(0.1)), Plan(rounds=10, local_steps=3))
+    assert method == FedAdam(FCSG(Cosine(0.5, 30)), server_rate=Cosine(0.1, 10))

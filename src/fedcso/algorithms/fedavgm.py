@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedcso.algorithms.server_optimiser import Moments, ServerOptimiser, require_old_weight
+from fedcso.core.algorithm import Schedule
 from fedcso.core.tree import Tree, Weight, add_scaled, zeros_like
 
 
@@ -24,7 +25,7 @@ class FedAvgM(ServerOptimiser):
     base is the method inside, server_rate is η_s, server_momentum is β_s (the weight of the OLD v).
     """
 
-    server_rate: Weight = 0.1
+    server_rate: Schedule = 0.1
     server_momentum: Weight = 0.9
 
     use_when: ClassVar[str] = "if few of many unlike clients take part, so that averages jump from round to round"

@@ -2,9 +2,10 @@
 
     Δ = x̄ − x,      x ← x + η_s d,      where d is made of Δ and of moments of earlier Δ
 
-x is what the server sent, x̄ what the base would send next. Everything else that a base shares (u, c, y) is averaged as
-the base says. Clients do what they do without the wrapper; the moments are kept at the server. A server has no access
-to the problem, so x may leave X until the clients' next step projects it; `remark` says so.
+x is what the server sent, x̄ what the base would send next; η_s may follow a schedule, of the round. Everything else
+that a base shares (u, c, y) is averaged as the base says. Clients do what they do without the wrapper; the moments are
+kept at the server. A server has no access to the problem, so x may leave X until the clients' next step projects it;
+`remark` says so.
 
 References: Hsu, Qi, Brown, Measuring the Effects of Non-Identical Data Distribution for Federated Visual
 Classification, 2019; Reddi et al., Adaptive Federated Optimization, ICLR 2021.
@@ -12,12 +13,12 @@ Classification, 2019; Reddi et al., Adaptive Federated Optimization, ICLR 2021.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
 from fedcso.algorithms.wrapper import Wrapper
-from fedcso.core.algorithm import Algorithm, Server
+from fedcso.core.algorithm import Algorithm, Schedule, Server, at
 from fedcso.core.errors import InvalidValue, is_number, require, require_positive
 from fedcso.core.problem import Problem
 from fedcso.core.tree import Tree, Weight, add_scaled, align, map_leaves, mix, subtract, zeros_like
@@ -29,11 +30,11 @@ Moments = dict[str, Tree]
 class ServerOptimiser(Wrapper, ABC):
     """A wrapper that moves x at the server by η_s times a direction made of Δ; server_rate is η_s."""
 
-    server_rate: Weight = 1.0
+    server_rate: Schedule = 1.0
+    by_round: ClassVar[frozenset[str]] = frozenset({"server_rate"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_constant("server_rate", self.server_rate)
         require_positive("server_rate", self.server_rate)
 
     @abstractmethod
@@ -47,16 +48,22 @@ class ServerOptimiser(Wrapper, ABC):
     def init(self, x: Tree) -> Server:
         """Return the base's state, with moments."""
         shared, kept = self.base.init(x)
-        return Server(shared, {"base": kept, "moments": self.start(x)})
+        count = {"moves": torch.zeros(())} if callable(self.server_rate) else {}  # a constant needs no count
+        return Server(shared, {"base": kept, "moments": self.start(x), **count})
 
     def aggregate(self, server: Server, mean: dict[str, Tree], fraction: Weight) -> Server:
         """Aggregate as the base does, then step from the old x."""
-        x, moments = server.shared["x"], server.kept["moments"]
+        x, own = server.shared["x"], {name: value for name, value in server.kept.items() if name != "base"}
         shared, kept = self.base.aggregate(Server(server.shared, server.kept["base"]), mean, fraction)
         if shared["x"] is not x:  # a base may need rounds in which x stays (MIME)
-            d, moments = self.direction(moments, subtract(shared["x"], x))
-            shared = shared | {"x": add_scaled(x, d, self.server_rate)}
-        return Server(shared, {"base": kept, "moments": moments})
+            d, own["moments"] = self.direction(own["moments"], subtract(shared["x"], x))
+            shared = shared | {"x": add_scaled(x, d, self._rate(own))}
+            own |= {"moves": own["moves"] + 1} if "moves" in own else {}
+        return Server(shared, {"base": kept, **own})
+
+    def _rate(self, own: dict[str, Any]) -> Weight:
+        """Return η_s of this round; all runs of a grid have had as many rounds."""
+        return at(self.server_rate, int(own["moves"].flatten()[0]) if "moves" in own else 0)
 
     def remark(self, problem: Problem) -> str:
         """Say that x may leave X at the server."""
@@ -73,7 +80,7 @@ class AdaptiveServer(ServerOptimiser, ABC):
     η_s, server_momentum is β₁ (the weight of the OLD M), adaptivity is τ: the smaller, the more d resembles a sign.
     """
 
-    server_rate: Weight = 0.01
+    server_rate: Schedule = 0.01
     server_momentum: Weight = 0.9
     adaptivity: Weight = 0.001
 
@@ -112,9 +119,9 @@ def may_leave_the_set(method: Algorithm, problem: Problem) -> str:
 
 
 def require_constant(field: str, value: Any) -> None:
-    """Raise `InvalidValue` if a setting of the server is a schedule: it has no step t to follow."""
+    """Raise `InvalidValue` if a setting that must not change during a run is a schedule."""
     if callable(value):
-        raise InvalidValue(field, value, "a number: only what clients do can follow a schedule")
+        raise InvalidValue(field, value, "a number: only rates can follow a schedule")
 
 
 def require_old_weight(field: str, value: Any) -> None:

@@ -21,7 +21,7 @@ ROUNDS = 3
 
 def find_in_rounds(method: Algorithm, trial: Trial) -> Iterator[Finding]:
     """Play rounds, and stop at the first stage that returns something else than expected."""
-    for found in _play(bind_schedules(method, trial.plan.total_steps), trial):
+    for found in _play(bind_schedules(method, trial.plan), trial):
         if found:
             yield from found
             return

@@ -16,7 +16,8 @@ from fedcso.core.topology import SERVER
 from fedcso.core.tree import Tree, Weight
 
 Schedule = float | torch.Tensor | Callable[[int], float]
-"""A number, a tensor with one number for each grid point, or a function of the step t = 0, 1, 2, …"""
+"""A number, a tensor with one number for each grid point, or a function of the step t = 0, 1, 2, … (of the round, for
+hyper-parameters of the server)"""
 
 
 class State(NamedTuple):
@@ -54,6 +55,8 @@ class Algorithm(ABC):
 
     use_when: ClassVar[str] = ""
     """When to use the method, in a few words, for `fedcso list`."""
+    by_round: ClassVar[frozenset[str]] = frozenset()
+    """The hyper-parameters of the server, whose schedules count rounds instead of steps."""
 
     @property
     def durable(self) -> bool:
@@ -126,8 +129,8 @@ class Algorithm(ABC):
 class OfUnknownLength(Protocol):
     """A schedule that depends on the length of the run."""
 
-    def over(self, total_steps: int) -> Callable[[int], float]:
-        """Return the schedule of a run with T steps."""
+    def over(self, length: int) -> Callable[[int], float]:
+        """Return the schedule of a run of this length: T steps, or the rounds if the schedule counts those."""
 
 
 def settings(algorithm: Algorithm) -> Iterator[tuple[str, Any]]:
@@ -139,15 +142,16 @@ def settings(algorithm: Algorithm) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def bind_schedules(algorithm: Algorithm, total_steps: int) -> Algorithm:
-    """Return the method with schedules that know the length T of the run."""
+def bind_schedules(algorithm: Algorithm, plan: Plan) -> Algorithm:
+    """Return the method with schedules that know the length of the run."""
 
-    def bound(value: Any) -> Any:
+    def bound(name: str, value: Any) -> Any:
         if isinstance(value, Algorithm):
-            return bind_schedules(value, total_steps)
-        return value.over(total_steps) if isinstance(value, OfUnknownLength) else value
+            return bind_schedules(value, plan)
+        length = plan.rounds if name in algorithm.by_round else plan.total_steps
+        return value.over(length) if isinstance(value, OfUnknownLength) else value
 
-    changed = {name: new for name, value in vars(algorithm).items() if (new := bound(value)) is not value}
+    changed = {name: new for name, value in vars(algorithm).items() if (new := bound(name, value)) is not value}
     if not changed:
         return algorithm
     result = copy(algorithm)

@@ -37,9 +37,9 @@ class Cosine:
             require_count("steps", self.steps)
         require_fraction("floor", self.floor)
 
-    def over(self, total_steps: int) -> "Cosine":
-        """Return the schedule of a run with T steps."""
-        return replace(self, steps=total_steps) if self.steps is None else self
+    def over(self, length: int) -> "Cosine":
+        """Return the schedule of a run of this length."""
+        return replace(self, steps=length) if self.steps is None else self
 
     def __call__(self, t: int) -> float:
         """Return the value at step t; raise if the number of steps is not known yet."""

@@ -27,7 +27,7 @@ class Work:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "algorithm", bind_schedules(self.algorithm, self.plan.total_steps))
+        object.__setattr__(self, "algorithm", bind_schedules(self.algorithm, self.plan))
         require_compatible(self.algorithm, self.estimator, self.plan)
 
     def round(self, number: int) -> Round:
