@@ -22,6 +22,7 @@ EXPERIMENTS: "Registry[Experiment[Any]]" = Registry(
         "communication": "communication:COMMUNICATION",
         "tracking": "tracking:TRACKING",
         "task-batch": "task_batch:TASK_BATCH",
+        "few-shot": "few_shot_best:FEW_SHOT",
         "leaderboard": "leaderboard:LEADERBOARD",
     },
 )
