@@ -71,7 +71,7 @@ class Functional:
         if isinstance(self._model, nn.Module):
             return self._model
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)  # `torch.manual_seed` keeps a traceback of every call
             module = self._model() if callable(self._model) else None
         if not isinstance(module, nn.Module):
             raise FedcsoError(
