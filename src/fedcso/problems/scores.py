@@ -104,5 +104,9 @@ def measure_ranking(scores: torch.Tensor, labels: torch.Tensor) -> dict[str, flo
 
 
 def to_network_input(inputs: torch.Tensor) -> torch.Tensor:
-    """Scale pictures from bytes to numbers in [−1, 1]; return other inputs unchanged."""
-    return inputs.float() / 127.5 - 1 if inputs.dtype == torch.uint8 else inputs
+    """Scale pictures from bytes to numbers in [−1, 1], with channels last in memory; return other inputs unchanged."""
+    if inputs.dtype != torch.uint8:
+        return inputs
+    if inputs.ndim == 4:  # as the first convolution wants them: bytes are rearranged faster than numbers
+        inputs = inputs.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+    return inputs.float() / 127.5 - 1
