@@ -6,6 +6,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
+# Compiled modules are kept, whatever the environment says: without them every process compiles all that it imports,
+# which takes three times as long as importing it.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run test test-federation test-oldest audit licences two-federations lint types warm tests docs dist bench format clean
 
 run: $(VENV)/.installed

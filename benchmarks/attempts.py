@@ -7,6 +7,7 @@ One client, one thread, the CIFAR network, 40 pictures. All alternatives give th
 
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +24,7 @@ from fedcso.models.score_nets import cifar
 PICTURES, PORTION = 40, 10
 USUAL = "as fedcso does it"
 Forward = Callable[[Tree, torch.Tensor], torch.Tensor]
+Gradient = Callable[[Tree, torch.Tensor], list[torch.Tensor]]
 
 
 class AsMatrixProduct(nn.Conv2d):
@@ -34,6 +36,38 @@ class AsMatrixProduct(nn.Conv2d):
         assert self.bias is not None
         found = patches @ self.weight.flatten(1).t() + self.bias
         return found.transpose(1, 2).reshape(len(pictures), -1, *pictures.shape[-2:])
+
+
+class PoolingOfViews(torch.autograd.Function):
+    """Pooling of 2×2 pixels as the maximum of four views, without indices and without zeros to be filled in."""
+
+    @staticmethod
+    def forward(ctx: Any, features: torch.Tensor) -> torch.Tensor:
+        """Return the maxima."""
+        a, b, c, d = (features[:, :, i::2, j::2] for i in (0, 1) for j in (0, 1))
+        largest = torch.maximum(torch.maximum(a, b), torch.maximum(c, d))
+        ctx.save_for_backward(features, largest)
+        return largest
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
+        """Return the gradient at the pixels that are the maxima, and 0 at others."""
+        features, largest = ctx.saved_tensors
+        found = torch.empty_like(features)
+        for i in (0, 1):
+            for j in (0, 1):
+                here = features[:, :, i::2, j::2] == largest
+                found[:, :, i::2, j::2] = torch.where(here, gradients[0], 0)
+        return found
+
+
+class PoolViews(nn.Module):
+    """A layer of such pooling."""
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        """Return the maxima."""
+        pooled: torch.Tensor = PoolingOfViews.apply(features)  # type: ignore[no-untyped-call]
+        return pooled
 
 
 def network() -> nn.Sequential:
@@ -71,13 +105,49 @@ def relu_before_pooling() -> Forward:
     return Functional(nn.Sequential(*layers)).apply
 
 
+def pooling_of_views() -> Forward:
+    return Functional(
+        nn.Sequential(*(PoolViews() if isinstance(one, nn.MaxPool2d) else one for one in network()))
+    ).apply
+
+
+def functional_calls() -> Forward:
+    """Replace the module's parameters by torch's own function, kernels with channels last as usual."""
+    module = network()
+
+    def forward(x: Tree, pictures: torch.Tensor) -> torch.Tensor:
+        output: torch.Tensor = functional_call(
+            module, {name: channels_last(leaf) for name, leaf in x.items()}, pictures
+        )
+        return output
+
+    return forward
+
+
 def channels_first() -> Forward:
     module = network()
-    return lambda x, pictures: functional_call(module, x, (pictures,))
+    return lambda x, pictures: functional_call(module, x, (pictures.contiguous(),))
 
 
-def gradient(forward: Forward, x: Tree, pictures: torch.Tensor) -> list[torch.Tensor]:
-    return list(torch.autograd.grad(forward(x, pictures).square().mean(), leaves(x)))
+def channels_last(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous(memory_format=torch.channels_last) if tensor.ndim == 4 else tensor
+
+
+def gradient_of(forward: Forward) -> Gradient:
+    return lambda x, pictures: list(torch.autograd.grad(forward(x, pictures).square().mean(), leaves(x)))
+
+
+def flushing(gradient: Gradient) -> Gradient:
+    """Take numbers that are too small to be normal for zeros."""
+
+    def found(x: Tree, pictures: torch.Tensor) -> list[torch.Tensor]:
+        torch.set_flush_denormal(True)
+        try:
+            return gradient(x, pictures)
+        finally:
+            torch.set_flush_denormal(False)
+
+    return found
 
 
 def main(quick: bool = False) -> None:
@@ -85,24 +155,29 @@ def main(quick: bool = False) -> None:
     keep_freed_memory()
     usual = Functional(network)
     x = map_leaves(torch.Tensor.requires_grad_, usual.init(torch.Generator().manual_seed(0)))
-    pictures = torch.randn(PICTURES, 3, 32, 32, generator=torch.Generator().manual_seed(1))
-    ways: dict[str, Forward] = {
+    pictures = channels_last(torch.randn(PICTURES, 3, 32, 32, generator=torch.Generator().manual_seed(1)))
+    forwards: dict[str, Forward] = {
         USUAL: usual.apply,
-        "channels first in memory": channels_first(),
+        "pictures with channels first": lambda x, pictures: usual.apply(x, pictures.contiguous()),
+        "pictures and kernels with channels first": channels_first(),
+        "torch.func.functional_call": functional_calls(),
         "ReLU before pooling": relu_before_pooling(),
+        "pooling as the maximum of four views": pooling_of_views(),
         f"convolutions {PORTION} pictures at a time": in_portions(),
         "first convolution as matrix product": first_as_matrix_product(),
     }
     if not quick:  # compiling takes half a minute
-        ways["compiled (torch.compile)"] = torch.compile(usual.apply, dynamic=False)
+        forwards["compiled (torch.compile)"] = torch.compile(usual.apply, dynamic=False)
+    ways = {name: gradient_of(forward) for name, forward in forwards.items()}
+    ways["torch.set_flush_denormal"] = flushing(ways[USUAL])
     with one_thread():
-        expected = gradient(usual.apply, x, pictures)
+        expected = ways[USUAL](x, pictures)
         work: Alternatives = {}
-        for name, forward in ways.items():
-            for found, wanted in zip(gradient(forward, x, pictures), expected, strict=True):
+        for name, gradient in ways.items():
+            for found, wanted in zip(gradient(x, pictures), expected, strict=True):
                 torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4)
             times = 5 if quick else 20
-            work[name] = (lambda f=forward, n=times: [gradient(f, x, pictures) for _ in range(n)], times)  # type: ignore[misc]
+            work[name] = (lambda f=gradient, n=times: [f(x, pictures) for _ in range(n)], times)  # type: ignore[misc]
         timings = interleave(work, repetitions=2 if quick else 7)
     report("The gradient of W3's network at one client, one thread", timings, USUAL, "gradient")
     save("attempts", gradient=as_rows(timings, USUAL))

@@ -13,10 +13,10 @@ from benchmarks.invariant_logistic import CLIENTS, LOCAL_STEPS, MOMENTA, RATES, 
 from benchmarks.results import save
 from benchmarks.timing import MEASURES_ITSELF, Alternatives, as_rows, describe_machine, interleave, middle_round, report
 from fedcso.algorithms import FCSGM
+from fedcso.core.estimator import draw_for_all
 from fedcso.core.plan import Plan
 from fedcso.core.streams import stream
 from fedcso.core.task import Task
-from fedcso.core.tree import stack
 from fedcso.core.workers import one_thread
 from fedcso.engines import run_grid
 from fedcso.estimators.plain import plain
@@ -27,12 +27,18 @@ INNER, ROUNDS, STEPS = 1, 40, 64
 
 
 def draw(problem: InvariantLogistic, seeds: Sequence[int]) -> None:
-    """Draw all samples of a run, as every engine does."""
-    clients = problem.clients(CLIENTS)
+    """Draw all samples of a run, as the engines for small models do."""
+    clients = list(problem.clients(CLIENTS)) * len(seeds)
     with one_thread():
         for round in range(ROUNDS):
-            rows = [(stream(seed, n, round), client) for seed in seeds for n, client in enumerate(clients)]
-            stack([plain.draw(problem, client, rng, STEPS, 1, INNER).batch for rng, client in rows], axis=1)
+            rngs = [stream(seed, n, round) for seed in seeds for n in range(CLIENTS)]
+            draw_for_all(plain, problem, clients, rngs, STEPS, 1, INNER)
+
+
+class OneByOne(InvariantLogistic):
+    """The same problem, whose clients' samples are drawn one client at a time."""
+
+    sample_together = None
 
 
 def main(quick: bool = False) -> None:
@@ -44,6 +50,7 @@ def main(quick: bool = False) -> None:
     runs = len(grid) * len(SEEDS)
     work: Alternatives = {
         "ordinary loop": (partial(ordinary_loop, problem, 2, 0.1, INNER), 2 * LOCAL_STEPS),
+        "drawing one client at a time": (partial(draw, OneByOne(), SEEDS[:1]), ROUNDS * STEPS),
         "drawing alone": (partial(draw, problem, SEEDS[:1]), ROUNDS * STEPS),
         f"drawing alone, grid of {runs}": (partial(draw, problem, SEEDS), ROUNDS * STEPS),
     }

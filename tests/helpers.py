@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import torch
@@ -70,6 +70,7 @@ SETTINGS: dict[str, Algorithm] = {name: setting_of(kind) for name, kind in ALGOR
 """A setting of every method in `fedcso.algorithms`: a new row there is enough to run the whole contract suite."""
 
 
+@cache
 def runs_on_one_machine_only(algorithm: Algorithm) -> bool:
     """Return whether the method refuses several clients."""
     try:
@@ -88,6 +89,7 @@ Case = Task
 """A problem with data for its clients, and data to evaluate on."""
 
 
+@cache
 def cases_for(algorithm: Algorithm) -> dict[str, Case]:
     """Return all problems that a method accepts; those of few methods only if it accepts no others."""
     for cases in (CASES | FINITE | SADDLES, OF_FEW_METHODS):

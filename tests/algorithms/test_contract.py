@@ -7,8 +7,9 @@ All engines give the same run, whichever clients take part and however they are 
 run that is interrupted between two rounds resumes exactly.
 
 The full product of methods, problems, plans and engines would take minutes, so these are covering sets: all engines are
-compared for every method on every problem, and every method runs with every plan. Every method is interrupted on every
-engine, repeated with the same seed, and run in grids, on problems that differ from method to method.
+compared for every method with every plan, each on another problem, and for every problem with every plan. Every method
+is interrupted on every engine, repeated with the same seed, and run in grids, on problems that differ from method to
+method.
 """
 
 from dataclasses import fields, replace
@@ -62,12 +63,12 @@ METHODS = SETTINGS | OWN | VARIANTS
 
 
 def covering() -> list:
-    """Every method on every problem that it accepts, with plans in turn until each of them has occurred."""
+    """Every method with every plan, each on another of the problems that it accepts, from method to method others."""
     found = []
     for number, (name, algorithm) in enumerate(METHODS.items()):
         cases = cases_for(algorithm)
-        size = max(len(cases), len(PLANS)) if cases else 0
-        for (where, case), (how, plan) in zip(in_turn(cases, 0, size), in_turn(PLANS, number, size), strict=True):
+        turns = zip(in_turn(cases, number * len(PLANS), len(PLANS)), in_turn(PLANS, number, len(PLANS)), strict=True)
+        for (where, case), (how, plan) in turns if cases else ():
             found.append(pytest.param(algorithm, case, plan, id=f"{how}-{where}-{name}"))
     return found
 

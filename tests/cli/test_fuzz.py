@@ -101,7 +101,7 @@ WORDS = st.sampled_from(
 )
 
 
-@cases(60)
+@cases(30)
 @given(
     st.lists(WORDS | st.text(max_size=6), max_size=6).filter(lambda words: words[:1] not in (["doctor"], ["reproduce"]))
 )
@@ -122,7 +122,7 @@ KEYS = st.sampled_from(
 )
 
 
-@cases(40)
+@cases(20)
 @given(st.dictionaries(KEYS | st.text(max_size=8), VALUES, max_size=3))
 def test_any_configuration(place, changes):
     small = {"problem": "nested_quadratic", "rounds": 1, "local_steps": 1, "seeds": 1, "clients": 2}
@@ -130,7 +130,7 @@ def test_any_configuration(place, changes):
     assert_told(call("run", "--config", place / "config.yaml"))
 
 
-@cases(40)
+@cases(20)
 @given(spoilt(b"problem: nested_quadratic\nrounds: 1\nlocal_steps: 1\nseeds: [0]\nclients: 2\nalgorithm: [FCSG]\n"))
 def test_any_file_for_a_configuration(place, text):
     (place / "config.yaml").write_bytes(text)

@@ -12,6 +12,7 @@ from fedcso.core.plan import Plan
 from fedcso.core.problem import Batch, Problem, ascend, per_sample, split_steps
 from fedcso.core.streams import stream
 from fedcso.estimators.plain import plain
+from fedcso.problems import InvariantLogistic
 from tests.helpers import CASES, Case, assert_close, in_ball, invariant_logistic, nested_quadratic, run_on
 
 # ------------------------------------------------------------------------------------ per_sample
@@ -111,3 +112,19 @@ def test_split_steps_splits_a_batch_along_its_first_axis(case):
     x = case.problem.init(stream(1, 0, 0))
     values = [float(Oracle(case.problem, plain).value(x, part)) for part in parts]
     assert len(set(values)) == 3, "steps have samples of their own"
+
+
+# --------------------------------------------------------------------------------- sample_together
+
+
+def test_a_problem_that_draws_in_another_way_does_not_inherit_how_samples_are_drawn_together():
+    class Louder(InvariantLogistic):
+        def sample_inner(self, data, rng, xi, m):
+            return 2 * super().sample_inner(data, rng, xi, m)
+
+    class SameSamples(InvariantLogistic):
+        def outer(self, y, xi):
+            return -super().outer(y, xi)
+
+    assert Louder().sample_together is None
+    assert SameSamples().sample_together is not None

@@ -64,6 +64,16 @@ def test_convolutions_give_the_same_result_in_any_memory_layout():
     assert_close(result, module(inputs).detach())
 
 
+def test_layers_that_share_weights_share_the_given_ones():
+    first, second = nn.Linear(3, 3, bias=False), nn.Linear(3, 3, bias=False)
+    second.weight = first.weight
+    network = Functional(nn.Sequential(first, nn.ReLU(), second))
+    (weight,) = network.init(torch.Generator()).values()
+    inputs = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    found = network.apply({"0.weight": 2 * weight}, inputs)
+    assert torch.equal(found, (inputs @ (2 * weight).T).relu() @ (2 * weight).T)
+
+
 def test_apply_leaves_the_module_alone():
     module = network()
     before = {name: p.clone() for name, p in module.state_dict().items()}

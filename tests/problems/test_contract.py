@@ -8,13 +8,13 @@ import torch
 from fedcso.algorithms.coda import CODA
 from fedcso.algorithms.fcsg import FCSG
 from fedcso.core.errors import FedcsoError
-from fedcso.core.estimator import sample
+from fedcso.core.estimator import draw_for_all, sample
 from fedcso.core.oracle import Oracle
 from fedcso.core.plan import Plan
 from fedcso.core.problem import split_steps
 from fedcso.core.streams import stream
 from fedcso.core.task import Task
-from fedcso.core.tree import is_finite, named_leaves
+from fedcso.core.tree import is_finite, named_leaves, stack
 from fedcso.engines import run
 from fedcso.estimators.plain import plain
 from fedcso.problems import PROBLEMS
@@ -52,6 +52,21 @@ def test_it_has_clients_with_something_to_train_on(task):
 def test_samples_are_those_of_the_stream(task):
     one, two = (named_leaves(batch_of(task)) for _ in range(2))
     assert all(torch.equal(a, b) for (_, a), (_, b) in zip(one, two, strict=True))
+
+
+@pytest.mark.parametrize("steps", [1, 8])
+def test_samples_drawn_together_are_those_of_each_client_to_the_last_bit(task, steps):
+    clients = [data for data in task.clients if task.problem.trains(data)][:2]
+
+    def streams():
+        return [stream(5, client, 0) for client in range(len(clients))]
+
+    together, costs = draw_for_all(plain, task.problem, clients, streams(), steps, B, M)
+    alone = [plain.draw(task.problem, data, rng, steps, B, M) for data, rng in zip(clients, streams(), strict=True)]
+    expected = named_leaves(stack([one.batch for one in alone], axis=1))
+    for (name, found), (_, wanted) in zip(named_leaves(together), expected, strict=True):
+        assert torch.equal(found, wanted), name
+    assert costs == [one.costs for one in alone]
 
 
 def test_there_is_a_loss_for_each_outer_sample_and_a_finite_gradient(task):

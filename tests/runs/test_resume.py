@@ -111,7 +111,7 @@ MOMENTS = [*range(MARKING_IT, MARKING_IT + CHECKPOINTING + 2), 30, 50]
 @pytest.mark.parametrize("engine", COMMANDS)
 def test_killed_before_any_file_operation_it_ends_the_same(place, whole, engine):
     command = COMMANDS[engine]
-    moments = MOMENTS if engine == "stacked" else MOMENTS[::3]
+    moments = MOMENTS if engine == "stacked" else MOMENTS[::5]
     first = processes.start(place, *command, dies_at=MAKING_A_FOLDER + CHECKPOINTING)
     assert processes.end(first) == KILLED
     folder = made_in(place)

@@ -3,7 +3,7 @@
 The estimators are in `fedcso.estimators`; that of the paper, equation (4), is `fedcso.estimators.plain`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import torch
 
 from fedcso.core.costs import Costs
 from fedcso.core.problem import Batch, Problem
-from fedcso.core.tree import Tree, leaves, map_leaves
+from fedcso.core.tree import Tree, leaves, map_leaves, stack
 
 
 def sample(problem: Problem, data: Any, rng: torch.Generator, steps: int, b: int, m: int) -> Batch:
@@ -30,7 +30,29 @@ class Drawn(NamedTuple):
 def draw_fixed_size(problem: Problem, data: Any, rng: torch.Generator, steps: int, b: int, m: int) -> Drawn:
     """Draw the same number m of inner samples for every ξ."""
     batch = sample(problem, data, rng, steps, b, m)
-    return Drawn(batch, Costs(outer_samples=steps * b, inner_samples=steps * problem.inner_samples(b, m)))
+    return Drawn(batch, _costs_of_fixed_size(problem, steps, b, m))
+
+
+def _costs_of_fixed_size(problem: Problem, steps: int, b: int, m: int) -> Costs:
+    return Costs(outer_samples=steps * b, inner_samples=steps * problem.inner_samples(b, m))
+
+
+def draw_for_all(
+    estimator: "Estimator",
+    problem: Problem,
+    clients: Sequence[Any],
+    rngs: Sequence[torch.Generator],
+    steps: int,
+    b: int,
+    m: int,
+) -> tuple[Batch, list[Costs]]:
+    """Draw the samples of several clients, each from its own stream, and stack them along axis 1, behind the steps."""
+    if problem.sample_together is not None and estimator.draw is draw_fixed_size:
+        together = problem.sample_together(clients, rngs, (steps, b), m)
+        batch = map_leaves(lambda leaf: leaf.transpose(0, 1).contiguous(), together)
+        return batch, [_costs_of_fixed_size(problem, steps, b, m)] * len(clients)
+    drawn = [estimator.draw(problem, data, rng, steps, b, m) for data, rng in zip(clients, rngs, strict=True)]
+    return stack([one.batch for one in drawn], axis=1), [one.costs for one in drawn]
 
 
 def _accept_any(inner_batch: int) -> None:

@@ -49,9 +49,9 @@ class Problem(ABC):
     All random numbers come from `rng` (a CPU generator that belongs to one client and round), so that every engine
     draws the same samples.
 
-    The optional parts (`regulariser`, `closed_form`, `project`, `exact`, `constants`) are None unless they are defined,
-    and code that needs one checks for None. A problem that wraps another can therefore pass them on unchanged:
-    `self.exact = base.exact`. How models are judged is not part of a problem: see `fedcso.core.judge`.
+    The optional parts (`regulariser`, `closed_form`, `project`, `sample_together`, `exact`, `constants`) are None if
+    they are not defined, and code that needs one checks for None. A problem that wraps another can therefore pass them
+    on unchanged: `self.exact = base.exact`. How models are judged is not part of a problem: see `fedcso.core.judge`.
     """
 
     broadcasts: bool = False
@@ -76,6 +76,11 @@ class Problem(ABC):
     project: Callable[[Tree], Tree] | None = None
     """x → the nearest point of the closed convex set X; None if X is all of R^d."""
 
+    sample_together: Callable[[Sequence[Any], Sequence[torch.Generator], tuple[int, ...], int], Batch] | None = None
+    """(data of several clients, their generators, shape, m) → what `sample_outer` and `sample_inner` draw for each of
+    them, to the last bit, with the axis of clients in front of all others; for problems whose samples are so small that
+    drawing them together is faster."""
+
     exact: Callable[[Tree, Sequence[Any], Sequence[float]], tuple[Any, Tree]] | None = None
     """(x, clients, weights) → F(x) and ∇F(x) without sampling error, if they are known."""
 
@@ -83,6 +88,12 @@ class Problem(ABC):
     """(x, clients, radius=None) → the constants of Assumptions 1–3 for a run that starts at x and stays in a ball, if
     they are known. Each problem documents the ball's centre and default radius. `fedcso.theory.estimate` estimates
     unknown constants."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Leave out an inherited `sample_together` where samples are drawn in another way."""
+        super().__init_subclass__(**options)
+        if {"sample_outer", "sample_inner"} & vars(cls).keys() and "sample_together" not in vars(cls):
+            cls.sample_together = None
 
     @abstractmethod
     def init(self, rng: torch.Generator) -> Tree:

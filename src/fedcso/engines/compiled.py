@@ -1,9 +1,10 @@
-"""Small models in long runs: the stacked engine with its steps compiled by `torch.compile`.
+"""Small models in long runs: the stacked engine with its steps compiled.
 
-Compiling takes about half a minute, less if the result is cached from an earlier run; afterwards a step costs little
-more than drawing its samples. It needs a C++ compiler, a method whose steps are all alike (`Algorithm.steady` and
-constant settings) and a problem with a formula for its gradient (`Problem.closed_form`). Results agree with `stacked`
-up to rounding.
+Several steps, automatic differentiation included, are traced once into a graph of plain tensor operations, which
+`torch._inductor` makes machine code of. This takes from half a minute to a few minutes, and seconds if the result is
+cached from an earlier run; afterwards a step of a small model costs little more than drawing its samples. It needs a
+C++ compiler and a method whose steps are all alike (`Algorithm.steady` and constant settings), on any problem that can
+be stacked. Results agree with `stacked` up to rounding.
 """
 
 import os
@@ -12,73 +13,143 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from functools import partial
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from fedcso.core.algorithm import Algorithm, State, settings
 from fedcso.core.errors import FedcsoError
 from fedcso.core.problem import Batch, split_steps
-from fedcso.core.tree import Tree, index, leaves
+from fedcso.core.tree import Tree, index, leaves, unflatten_like
+from fedcso.datasets.fetch.places import cache_folder
 from fedcso.engines import stacked
 from fedcso.engines.engine import Engine
 from fedcso.engines.job import Job
 from fedcso.engines.stacked import Advance, Recorder, Stacked
 
 AT_ONCE = 32
-"""Steps per compiled call: more take longer to compile, fewer mean more calls."""
+"""The most steps per compiled call: more take longer to compile, fewer mean more calls."""
+
+OPERATIONS = 2000
+"""The most operations per compiled call, unless a single step has more: the time to compile grows with them."""
 
 
-def why_not_compiled(algorithm: Algorithm, job: Job) -> str:
-    """Return why the steps can't be compiled, or an empty string if they can."""
+def why_not_compiled(algorithm: Algorithm) -> str:
+    """Return why the method's steps can't be compiled here, or an empty string if they can."""
     compiler = os.environ.get("CXX", "g++")
     if not algorithm.steady or any(callable(value) for _, value in settings(algorithm)):
         return f"steps of {type(algorithm).__name__} with these settings are not all alike"
-    if job.problem.closed_form is None or not job.estimator.is_plain:
-        return f"{type(job.problem).__name__} has no formula for the gradient of this estimator"
     if not shutil.which(compiler):
         return f"the C++ compiler {compiler!r} was not found (set CXX to another)"
     return ""
 
 
+def compile_graph(graph: torch.fx.GraphModule, tensors: list[torch.Tensor]) -> Callable[..., Any]:
+    """Return a graph as machine code for tensors of these shapes, cached on disk."""
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_folder() / "compiled"))
+    from torch._inductor import compile  # imported late: slow to load
+
+    code: Callable[..., Any] = compile(graph, tensors)
+    return code
+
+
+class Taken(NamedTuple):
+    """What several steps leave: the new state, their losses and probes, each with the steps in front."""
+
+    shared: dict[str, Tree]
+    local: dict[str, Tree]
+    losses: torch.Tensor
+    probes: torch.Tensor
+
+
+class Steps:
+    """Several steps on samples of certain shapes, none of which is step 0: traced, and compiled when called."""
+
+    def __init__(self, run: Callable[..., tuple[Taken, int]], state: State, batch: Batch):
+        from torch.fx.experimental.proxy_tensor import make_fx  # imported late: slow to load
+
+        like = (state.shared, state.local, batch)
+
+        def on_tensors(*tensors: torch.Tensor) -> list[torch.Tensor]:
+            self.like, self.gradients = run(*unflatten_like(like, tensors))
+            return leaves(self.like)
+
+        self.graph = make_fx(on_tensors)(*leaves(like))
+        self.operations = sum(node.op == "call_function" for node in self.graph.graph.nodes)
+        self.code: Callable[..., Any] | None = None
+
+    def __call__(self, state: State, batch: Batch) -> Taken:
+        """Run the steps."""
+        tensors = leaves((state.shared, state.local, batch))
+        if self.code is None:
+            self.code = compile_graph(self.graph, tensors)
+        taken: Taken = unflatten_like(self.like, self.code(*tensors))
+        return taken
+
+
 class Compiled(Stacked):
-    """Rounds with many steps per compiled call, except for step 0 and for portions that contain an output step."""
+    """Rounds with many steps per compiled call, except for portions that contain step 0 or an output step."""
 
     def __init__(self, algorithms: Sequence[Algorithm], job: Job, seeds: Sequence[int]):
         super().__init__(algorithms, job, seeds)
-        if reason := why_not_compiled(self.algorithm, job):
-            raise FedcsoError(f"the engine compiled can't run this: {reason}; use --engine simulation")
-        torch.compiler.reset()  # earlier runs' code is useless here and counts towards torch's limit
-        self.several: Callable[..., Any] = torch.compile(self.run_steps, fullgraph=True, dynamic=False)
+        if reason := why_not_compiled(self.algorithm):
+            raise _refusal(reason)
+        self.known: dict[tuple[torch.Size, ...], Steps] = {}
 
     def parts(self, steps: range, batch: Batch) -> list[tuple[range, Advance]]:
-        """Split the steps into parts of nearly equal size, each of which is one compiled call."""
+        """Run all steps in compiled calls, or one by one if they contain step 0 or an output step."""
         if any(t in steps for t in (0, *self.output_steps)):
             return super().parts(steps, batch)
-        size = ceil(len(steps) / ceil(len(steps) / AT_ONCE))
-        starts = range(0, len(steps), size)
-        return [
-            (steps[first : first + size], partial(self.take_steps, index(batch, slice(first, first + size))))
-            for first in starts
-        ]
+        return [(steps, partial(self.take_steps, batch, len(steps)))]
 
-    def take_steps(self, batch: Batch, state: State, answers: Recorder) -> State:
-        """Run several steps as one compiled call."""
-        shared, local, losses, probes, gradients = self.several(state.shared, state.local, batch)
-        answers.oracle.count(gradients)
-        answers.losses.extend(losses)
-        if answers.probes is not answers.losses:
-            answers.probes.extend(probes)
-        return State(shared, local)
+    def take_steps(self, batch: Batch, number: int, state: State, answers: Recorder) -> State:
+        """Run steps in compiled calls of nearly equal size."""
+        calls = ceil(number / self.at_once(state, batch))
+        size = ceil(number / calls)
+        for first in range(0, number, size):
+            some = index(batch, slice(first, first + size))
+            steps = self.steps(state, some)
+            try:
+                taken = steps(state, some)
+            except RuntimeError as error:
+                raise _refusal(f"torch can't compile a step: {_first_line(error)}") from error
+            state = State(taken.shared, taken.local)
+            answers.oracle.count(steps.gradients)
+            answers.losses.extend(taken.losses)
+            if answers.probes is not answers.losses:
+                answers.probes.extend(taken.probes)
+        return state
 
-    def run_steps(
-        self, shared: dict[str, Tree], local: dict[str, Tree], batch: Batch
-    ) -> tuple[dict[str, Tree], dict[str, Tree], list[torch.Tensor], list[torch.Tensor], int]:
-        """Run several steps, none of which is step 0; this function is what is compiled."""
+    def at_once(self, state: State, batch: Batch) -> int:
+        """Return how many steps to compile together."""
+        one = self.steps(state, index(batch, slice(0, 1)))
+        return max(1, min(AT_ONCE, OPERATIONS // one.operations))
+
+    def steps(self, state: State, batch: Batch) -> Steps:
+        """Return the steps for samples of these shapes, traced when they are needed for the first time."""
+        key = tuple(leaf.shape for leaf in leaves((state.shared, state.local, batch)))
+        if key not in self.known:
+            try:
+                self.known[key] = Steps(self.run_steps, state, batch)
+            except RuntimeError as error:
+                raise _refusal(f"a step can't be traced: {_first_line(error)}") from error
+        return self.known[key]
+
+    def run_steps(self, shared: dict[str, Tree], local: dict[str, Tree], batch: Batch) -> tuple[Taken, int]:
+        """Run several steps, and return what they leave and how many gradients they take; this is what is compiled."""
         answers, state = Recorder(self.job, self.shape[0]), State(shared, local)
         for one in split_steps(batch, len(leaves(batch.xi)[0])):
             state = self.algorithm.step(state, answers.oracle, one, t=1)
-        return state.shared, state.local, answers.losses, answers.probes, answers.oracle.costs.gradients
+        losses, probes = torch.stack(answers.losses), torch.stack(answers.probes)
+        return Taken(state.shared, state.local, losses, probes), answers.oracle.costs.gradients
+
+
+def _refusal(reason: str) -> FedcsoError:
+    return FedcsoError(f"the engine compiled can't run this: {reason}; use --engine simulation")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 ENGINE = Engine(contextmanager(partial(stacked.start, kind=Compiled)), runs_grids=lambda job: True)

@@ -17,6 +17,7 @@ from fedcso.core.algorithm import Algorithm, State, grid
 from fedcso.core.codec import Memory, Message
 from fedcso.core.costs import Costs
 from fedcso.core.errors import Fault, FedcsoError, NonFinite
+from fedcso.core.estimator import draw_for_all
 from fedcso.core.oracle import Cohort
 from fedcso.core.problem import Batch, split_steps
 from fedcso.core.streams import stream
@@ -146,17 +147,17 @@ class Stacked(Rounds):
         job, cohort = self.job, (*self.shape, len(clients[0]))
         rows = [(seed, client) for seed, some in zip(self.seeds, clients, strict=True) for client in some]
         generators = [stream(seed, client, opened.round.number) for seed, client in rows]
+        data = [job.clients[client] for _, client in rows]
         answers = Recorder(job, self.shape[0])
         snapshots: dict[int, Tree] = {}
         samples = torch.zeros(2, len(rows), dtype=torch.int64)
         state, memory, known = self.receive(opened, clients, cohort)
         for steps, b in portions(job.work, opened.round.number):
-            drawn = [
-                job.estimator.draw(job.problem, job.clients[client], rng, len(steps), b, job.plan.inner_batch)
-                for (_, client), rng in zip(rows, generators, strict=True)
-            ]
-            samples += torch.tensor([[one.costs.outer_samples, one.costs.inner_samples] for one in drawn]).T
-            batch = to_device(stack([one.batch for one in drawn], axis=1), job.device)
+            drawn, costs = draw_for_all(
+                job.estimator, job.problem, data, generators, len(steps), b, job.plan.inner_batch
+            )
+            samples += torch.tensor([[one.outer_samples, one.inner_samples] for one in costs]).T
+            batch = to_device(drawn, job.device)
             for part, advance in self.parts(steps, batch):
                 state = advance(state, answers)
                 for s, output_step in enumerate(self.output_steps):

@@ -3,10 +3,10 @@
 import copy
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
-from torch.func import functional_call
 from torch.nn.modules.dropout import _DropoutNd
 
 from fedcso.core.errors import FedcsoError
@@ -44,7 +44,7 @@ class Functional:
                     f"layer {name!r} is dropout, whose random numbers don't come from a client's stream, so runs would "
                     "not be reproducible; remove the layer, or switch it off with eval()"
                 )
-        # functional_call replaces the module's parameters while it runs, so every thread needs its own copy.
+        # The module's parameters are replaced while it runs, so every thread needs its own copy.
         self._copies = threading.local()
 
     def __getstate__(self) -> Model:
@@ -62,8 +62,16 @@ class Functional:
         """Return the module's output with these parameters."""
         if not hasattr(self._copies, "module"):
             self._copies.module = copy.deepcopy(self.module)
+            self._copies.places = _places(self._copies.module)
         laid_out = {name: _channels_last(value) for name, value in parameters.items()}
-        output: torch.Tensor = functional_call(self._copies.module, laid_out, inputs)
+        own = [(layer, key, layer[key]) for layer, key, _ in self._copies.places]
+        try:
+            for layer, key, name in self._copies.places:
+                layer[key] = laid_out[name]
+            output: torch.Tensor = self._copies.module(*inputs)
+        finally:
+            for layer, key, parameter in own:
+                layer[key] = parameter
         return output
 
     def _build(self, seed: int) -> nn.Module:
@@ -71,13 +79,24 @@ class Functional:
         if isinstance(self._model, nn.Module):
             return self._model
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)  # `torch.manual_seed` keeps a traceback of every call
             module = self._model() if callable(self._model) else None
         if not isinstance(module, nn.Module):
             raise FedcsoError(
                 f"{self._model!r} is not a network: pass an nn.Module, or a function without arguments that returns one"
             )
         return module
+
+
+def _places(module: nn.Module) -> list[tuple[dict[str, Any], str, str]]:
+    """Return where a module keeps its parameters: the dictionary of a layer, the key there, the parameter's name.
+
+    `torch.func.functional_call` finds them again at every call, which takes as long as a small layer. A parameter that
+    several layers share has one name and several places.
+    """
+    names = {parameter: name for name, parameter in module.named_parameters()}
+    layers = [layer._parameters for layer in module.modules()]
+    return [(layer, key, names[value]) for layer in layers for key, value in layer.items() if value is not None]
 
 
 def _channels_last(weight: torch.Tensor) -> torch.Tensor:

@@ -27,7 +27,7 @@ from fedcso.core.crowd import Crowd, sample_of
 from fedcso.core.errors import require_count, require_nonnegative, require_positive
 from fedcso.core.judge import Judge
 from fedcso.core.metric import Metric
-from fedcso.core.problem import Problem
+from fedcso.core.problem import Batch, Problem
 from fedcso.core.streams import DATA, stream
 from fedcso.core.task import Task
 from fedcso.problems.logistic_integral import bound_gradient, logistic_part
@@ -138,9 +138,29 @@ class InvariantLogistic(Problem):
 
     def sample_inner(self, data: Source, rng: torch.Generator, xi: Point, m: int) -> torch.Tensor:
         """Draw η ~ N(a, σ₂² I) m times, or with `draw_mean` their mean."""
-        draws, spread = (1, self.noise / math.sqrt(m)) if self.draw_mean else (m, self.noise)
+        draws, spread = self._draws(m)
         noise = torch.randn(*xi.a.shape[:-1], draws, self.dimension, generator=rng, dtype=self.dtype)
         return torch.add(xi.a.unsqueeze(-2), noise, alpha=spread)
+
+    def sample_together(
+        self, clients: Sequence[Source], rngs: Sequence[torch.Generator], shape: tuple[int, ...], m: int
+    ) -> Batch:
+        """Draw the points and measurements of several clients; only random numbers are drawn one client at a time."""
+        draws, spread = self._draws(m)
+        a = torch.empty(len(clients), *shape, self.dimension, dtype=self.dtype)
+        noise = torch.empty(len(clients), *shape, draws, self.dimension, dtype=self.dtype)
+        for some, others, rng in zip(a, noise, rngs, strict=True):
+            some.normal_(generator=rng)
+            others.normal_(generator=rng)
+        each = (len(clients), *(1 for _ in shape), self.dimension)
+        mean, scale = (torch.stack([getattr(one, part) for one in clients]).view(each) for part in ("mean", "scale"))
+        a = torch.addcmul(mean, a, scale)
+        label = torch.stack([points @ source.truth for points, source in zip(a, clients, strict=True)]).sign_()
+        return Batch(Point(a, label), torch.add(a.unsqueeze(-2), noise, alpha=spread))
+
+    def _draws(self, m: int) -> tuple[int, float]:
+        """Return how many measurements of a point are drawn, and their standard deviation."""
+        return (1, self.noise / math.sqrt(m)) if self.draw_mean else (m, self.noise)
 
     def inner(self, x: torch.Tensor, xi: Point, eta: torch.Tensor) -> torch.Tensor:
         """Return (1/m) Σ_j η_jᵀx; g is linear in η, so the mean can be taken before the product."""

@@ -11,6 +11,7 @@ import torch
 from fedcso.core.errors import FedcsoError
 from fedcso.core.judge import Judge, Network
 from fedcso.core.metric import Metric, Symptom
+from fedcso.core.ranked import auroc, average_precision
 from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples
 from fedcso.models.functional import Functional, Model
@@ -91,19 +92,21 @@ def ranking_judge(scores: Scores, weights: Callable[[Tree], Tree] = lambda x: x,
 
 def measure_ranking(scores: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
     """Return average precision and AUROC, as scikit-learn defines them, and the share of positives."""
-    from sklearn.metrics import average_precision_score, roc_auc_score  # imported late: slow to load
-
     truth, values = labels.cpu().numpy(), scores.double().cpu().numpy()
     positives = int(truth.sum())
     ranked = bool(torch.isfinite(scores).all())  # scores that have overflowed have no order
     both = 0 < positives < len(truth)
     return {
-        AVERAGE_PRECISION.name: float(average_precision_score(truth, values)) if ranked and positives else math.nan,
-        AUROC.name: float(roc_auc_score(truth, values)) if ranked and both else math.nan,
+        AVERAGE_PRECISION.name: average_precision(truth, values) if ranked and positives else math.nan,
+        AUROC.name: auroc(truth, values) if ranked and both else math.nan,
         PREVALENCE.name: positives / len(truth),
     }
 
 
 def to_network_input(inputs: torch.Tensor) -> torch.Tensor:
-    """Scale pictures from bytes to numbers in [−1, 1]; return other inputs unchanged."""
-    return inputs.float() / 127.5 - 1 if inputs.dtype == torch.uint8 else inputs
+    """Scale pictures from bytes to numbers in [−1, 1], with channels last in memory; return other inputs unchanged."""
+    if inputs.dtype != torch.uint8:
+        return inputs
+    if inputs.ndim == 4:  # as the first convolution wants them: bytes are rearranged faster than numbers
+        inputs = inputs.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+    return inputs.float() / 127.5 - 1

@@ -48,6 +48,8 @@ COMMANDS = {
     for problem in PROBLEMS
 }
 """A short run of every problem: a new one is tried through its row in `fedcso.problems`."""
+REPEATED = {"invariant_logistic", "classification", "auprc", "maml"}
+"""One problem of each kind, run twice; that settings come back from a file is tested for all in `test_config`."""
 METHODS = ["FCSG", "FCSG-M", "Acc-FCSG-M"]
 SEEDS, ROUNDS, CLIENTS = 2, 3, 3
 
@@ -84,6 +86,8 @@ def test_a_run_leaves_all_files_and_its_settings_give_the_same_run_again(tmp_pat
     folder = run("run", *COMMANDS[problem], out=tmp_path / "a")
     expected = files_of(RunConfig.of(RunFolder(folder)).task())
     assert {path.name for path in folder.iterdir() if not path.name.startswith(".")} == expected
+    if problem not in REPEATED:
+        return
     again = run("run", "--config", folder / "config.yaml", out=tmp_path / "b")
     for name in ("metrics.csv", "random-iterate.csv", "clients.csv"):
         assert timeless(read_csv(again / name)) == timeless(read_csv(folder / name))
