@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fedcso.core.errors import FedcsoError, require_count
+from fedcso.core.ranking import Ranking
 from fedcso.reports.score_counts import checked
 
 MOST_CELLS = 100_000_000
@@ -51,22 +52,27 @@ def permutation_importance(
         repeats: how often each column is shuffled; by default ten times, and less often in large tables
         seed: determines the shuffling, which is the same for all columns, whatever their order
     """
-    from sklearn.metrics import average_precision_score
-
     if repeats is None:
         repeats = int(np.clip(MOST_CELLS / max(inputs.size, 1), 2, 10))
     require_count("repeats", repeats, least=2)
     scores, labels = checked(score(inputs), labels)
     if not labels.any():
         raise FedcsoError("columns can't be compared: the test data hold no positive")
-    whole = average_precision_score(labels, scores)
+    once = np.ones(len(labels))
+
+    def average_precision(scores: np.ndarray) -> float:
+        return Ranking(scores, labels).measure(once)[0]
+
+    whole = average_precision(scores)
     falls: dict[str, list[float]] = {column: [] for column in columns}
+    changed = inputs.copy()
     for repeat in range(repeats):
         shuffled = _shuffle_within(np.asarray(sites), np.random.default_rng([seed, repeat]))
         for column, places in columns.items():
-            changed = inputs.copy()
-            changed[:, list(places)] = inputs[shuffled][:, list(places)]
-            falls[column].append(whole - average_precision_score(labels, score(changed)))
+            own = inputs[:, list(places)]
+            changed[:, list(places)] = own[shuffled]
+            falls[column].append(whole - average_precision(score(changed)))
+            changed[:, list(places)] = own
     found = [Importance(name, float(np.mean(fall)), float(np.std(fall, ddof=1))) for name, fall in falls.items()]
     return sorted(found, key=lambda importance: -importance.mean)
 
