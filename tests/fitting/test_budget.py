@@ -4,6 +4,7 @@ import torch
 from fedcso.core.errors import InvalidValue
 from fedcso.datasets.examples import Examples
 from fedcso.fitting.budget import BRIEF, LEAST_STEPS, MOST_STEPS, cost_of, count_flops, plan_search
+from fedcso.fitting.config import FitConfig
 from tests.fitting.small_sites import small_sites
 
 
@@ -26,10 +27,19 @@ def test_pictures_are_searched_with_fewer_settings_and_more_steps_in_more_time()
     assert plan_search(60, pictures(), ("auto",)).objectives != BRIEF.objectives
 
 
+def test_large_pictures_are_searched_at_a_lower_resolution_unless_there_is_much_time():
+    scans = Examples(torch.zeros(4, 1, 128, 128, dtype=torch.uint8), torch.tensor([0, 1, 0, 1]))
+    sites = small_sites()._replace(train=[scans] * 3)
+    nets = FitConfig("scans.npz").nets(sites)
+    assert plan_search(5, sites, nets).nets == ("coarse",)
+    assert plan_search(5, sites, nets).steps > 3 * plan_search(5, sites, ("auto",)).steps
+    assert plan_search(10_000, sites, nets).nets == nets == ("coarse", "auto")
+
+
 def test_all_runs_that_are_planned_take_no_longer_than_the_limit():
     for minutes in (5, 20, 60):
         budget = plan_search(minutes, pictures(), ("auto",))
-        runs = budget.runs(1).items()
+        runs = budget.runs().items()
         planned = sum(number * budget.cost.of_run(rung.share * budget.steps, rung.evaluations) for rung, number in runs)
         assert planned <= budget.seconds
 

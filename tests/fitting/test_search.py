@@ -14,7 +14,8 @@ def search(budget=LEAN, steps=40, seconds=1e9, nets=("linear",), seed=0, cost=Co
     """Return a search in which no time is left to train the winner for longer, unless a cost is given."""
     said: list[str] = []
     trainer = Trainer(small_sites(), play)
-    return Search(trainer, nets, replace(budget, steps=steps, seconds=seconds, cost=cost), seed, said.append), said
+    planned = replace(budget, steps=steps, seconds=seconds, nets=nets, cost=cost)
+    return Search(trainer, planned, seed, said.append), said
 
 
 @pytest.fixture(scope="module")

@@ -31,6 +31,9 @@ RANKING = 1e-6
 LEAST_STEPS, MOST_STEPS = 100, 1000
 """T, the steps of the last rung. Small data are overfitted before the most; the winner may be trained for longer."""
 
+MUCH_CHEAPER = 4
+"""If there is little time, networks are not tried whose steps cost so many times those of another one."""
+
 SEARCHING = 0.6
 """The share of the time for the search; the rest is for what it is compared with, the page and the export."""
 
@@ -81,14 +84,16 @@ class Budget:
     """True to try learning rates around the best one."""
     decays: tuple[float, ...]
     """The weight decays that are tried in the second rung; without any there is no second rung."""
+    nets: tuple[str, ...] = ()
+    """The networks that are tried."""
     cost: Cost = Cost(0.0, 0.0)
     """The most expensive network's."""
     seconds: float = 0.0
     """The limit of the search, in seconds of computing."""
 
-    def runs(self, nets: int) -> dict[Rung, float]:
+    def runs(self) -> dict[Rung, float]:
         """Return how many runs each rung has."""
-        groups = len(self.objectives) * nets
+        groups = len(self.objectives) * len(self.nets)
         around = (3, 2) if self.finer else (1, 1)
         return {
             FIRST: groups * len(self.rates) * self.seeds[0],
@@ -96,9 +101,9 @@ class Budget:
             LAST: (3 if self.decays else 2) * around[1] * self.seeds[2],
         }
 
-    def affordable_steps(self, nets: int) -> int:
+    def affordable_steps(self) -> int:
         """Return T so that all runs together take as long as the limit."""
-        runs = self.runs(nets)
+        runs = self.runs()
         left = self.seconds - sum(number * self.cost.of_run(0, rung.evaluations) for rung, number in runs.items())
         return int(left / self.cost.step / sum(number * rung.share for rung, number in runs.items()))
 
@@ -112,10 +117,13 @@ BRIEF = Budget(MOST_STEPS, ("auprc", "joint", "balanced"), (0.3, 1.0), (1, 1, 1)
 def plan_search(minutes: float, sites: Sites, nets: Sequence[str]) -> Budget:
     """Return the size of the search that fits into some minutes: fewer settings rather than very few steps."""
     require_positive("minutes", minutes)
-    cost = max((cost_of(sites, net) for net in nets), key=lambda one: one.step)
+    costs = {net: cost_of(sites, net) for net in nets}
+    cheap = MUCH_CHEAPER * min(cost.step for cost in costs.values())
     for size in (THOROUGH, LEAN, BRIEF):
-        size = replace(size, cost=cost, seconds=60 * minutes * SEARCHING)
-        steps = size.affordable_steps(len(nets))
+        tried = [net for net in nets if size is not BRIEF or costs[net].step < cheap]
+        cost = max((costs[net] for net in tried), key=lambda one: one.step)
+        size = replace(size, nets=tuple(tried), cost=cost, seconds=60 * minutes * SEARCHING)
+        steps = size.affordable_steps()
         if steps >= MOST_STEPS // 2:
             break
     return replace(size, steps=min(max(steps, LEAST_STEPS), MOST_STEPS))

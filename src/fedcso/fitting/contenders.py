@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fedcso.core.ranking import METRICS, Ranking
 from fedcso.datasets.examples import pool_examples
 from fedcso.datasets.tables.sites import Sites
 from fedcso.fitting.result import Contender
 from fedcso.fitting.yardsticks import Yardstick
 from fedcso.reports.bootstrap import Bootstrap, Measured, bootstrap
 from fedcso.reports.held import Held
+from fedcso.reports.ranking import METRICS, Ranking
 
 
 class Comparison(NamedTuple):

@@ -91,8 +91,8 @@ def carry_out(folder: RunFolder, config: FitConfig, sites: Sites, say: Say) -> F
 
 def search(trainer: Trainer, config: FitConfig, say: Say) -> Found:
     """Search for the best settings on validation data."""
-    nets = config.nets(trainer.sites)
-    searching = Search(trainer, nets, plan_search(config.minutes, trainer.sites, nets), config.seed, say)
+    budget = plan_search(config.minutes, trainer.sites, config.nets(trainer.sites))
+    searching = Search(trainer, budget, config.seed, say)
     ranked = searching.find()
     notes = []
     if searching.skipped:

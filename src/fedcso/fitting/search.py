@@ -31,10 +31,9 @@ LONGER = 4
 
 @dataclass
 class Search:
-    """A search over all objectives and some networks."""
+    """A search over objectives, networks and their settings."""
 
     trainer: Trainer
-    nets: Sequence[str]
     budget: Budget
     seed: int
     """The first seed of runs."""
@@ -51,7 +50,7 @@ class Search:
 
     def find(self) -> list[Tried]:
         """Run all rungs; return the best setting of each group that came far enough, best first."""
-        everything = [Group(key, net) for key in self.budget.objectives for net in self.nets]
+        everything = [Group(key, net) for key in self.budget.objectives for net in self.budget.nets]
         leading = _best_by_group(self._rung(FIRST, dict.fromkeys(everything, self.budget.rates)))
         third = _with_ordinary(leading[: max(2, math.ceil(len(leading) / 3))], leading)
         decayed = [(replace(one.group, weight_decay=decay), one.rate) for one in third for decay in self.budget.decays]

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from fedcso.core.ranking import Ranking
 from fedcso.datasets.examples import Examples
 from fedcso.fitting.thinning import at_most
+from fedcso.reports.ranking import Ranking
 
 TREES = 200
 EVERY = 10

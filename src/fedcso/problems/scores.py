@@ -6,13 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from fedcso.core.errors import FedcsoError
 from fedcso.core.judge import Judge, Network
 from fedcso.core.metric import Metric, Symptom
-from fedcso.core.ranking import Ranking
 from fedcso.core.tree import Tree
 from fedcso.datasets.examples import Examples
 from fedcso.models.functional import Functional, Model
@@ -93,11 +91,16 @@ def ranking_judge(scores: Scores, weights: Callable[[Tree], Tree] = lambda x: x,
 
 def measure_ranking(scores: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
     """Return average precision and AUROC, as scikit-learn defines them, and the share of positives."""
+    from sklearn.metrics import average_precision_score, roc_auc_score  # imported late: slow to load
+
     truth, values = labels.cpu().numpy(), scores.double().cpu().numpy()
-    ranked = bool(np.isfinite(values).all())  # scores that have overflowed have no order
-    measured = Ranking(values, truth).measure(np.ones(len(truth))) if ranked else (math.nan, math.nan)
-    return dict(zip((AVERAGE_PRECISION.name, AUROC.name), measured, strict=True)) | {
-        PREVALENCE.name: float(truth.mean())
+    positives = int(truth.sum())
+    ranked = bool(torch.isfinite(scores).all())  # scores that have overflowed have no order
+    both = 0 < positives < len(truth)
+    return {
+        AVERAGE_PRECISION.name: float(average_precision_score(truth, values)) if ranked and positives else math.nan,
+        AUROC.name: float(roc_auc_score(truth, values)) if ranked and both else math.nan,
+        PREVALENCE.name: positives / len(truth),
     }
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcso.core.errors import FedcsoError, UnknownName, require_count, require_fraction
-from fedcso.core.ranking import METRICS, Ranking
+from fedcso.reports.ranking import METRICS, Ranking
 from fedcso.reports.score_counts import checked
 
 MOST_ROWS = 200_000_000

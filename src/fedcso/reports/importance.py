@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fedcso.core.errors import FedcsoError, require_count
-from fedcso.core.ranking import Ranking
+from fedcso.reports.ranking import Ranking
 from fedcso.reports.score_counts import checked
 
 MOST_CELLS = 100_000_000

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from fedcso.core.ranking import Ranking
+from fedcso.reports.ranking import Ranking
 
 RNG = np.random.default_rng(0)
 LABELS = (RNG.random(400) < 0.2).astype(int)
