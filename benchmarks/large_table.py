@@ -10,9 +10,7 @@ others are noise. It is written as Parquet, and then fitted as with `fedcso fit`
 import argparse
 import resource
 import tempfile
-import time
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -20,10 +18,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.fits import measure_fit, print_fit
 from benchmarks.results import save
 from benchmarks.timing import describe_machine
 from fedcso.fitting.config import FitConfig
-from fedcso.fitting.pipeline import begin, carry_out
 
 SITES, WORDS, POSITIVE = 10, 12, 0.02
 LABEL, SITE = "ill", "hospital"
@@ -55,38 +53,10 @@ def make_table(rows: int, columns: int, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(frame)
 
 
-STAGES = {"search": "", "comparison": "training on pooled data", "page and model": "calibrating"}
-"""The stages of a fit after reading, and how the line begins that it says at their beginning."""
-
-
-def measure(table: Path, minutes: float, out: Path) -> dict[str, Any]:
-    """Fit the table; return the seconds of each stage, the peak memory and the test results."""
-    config = FitConfig(str(table), LABEL, SITE, minutes=minutes, out=str(out))
-    began = time.perf_counter()
-    sites = config.load()
-    begins = {"reading": began, "search": time.perf_counter()}
-
-    def say(line: str) -> None:
-        print(f"{time.perf_counter() - began:7.0f} s   {line}", flush=True)
-        for stage, words in STAGES.items():
-            if words and line.startswith(words):
-                begins[stage] = time.perf_counter()
-
-    fitted = carry_out(begin(config, sites), config, sites, say)
-    ends = [*list(begins.values())[1:], time.perf_counter()]
-    print(fitted.summary())
-    return {
-        "inputs": sites.train[0].inputs.shape[1],
-        "positives": sum(int(part.labels.sum()) for part in sites.train),
-        "seconds": {stage: end - start for (stage, start), end in zip(begins.items(), ends, strict=True)},
-        "peak_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-        "settings": dict(fitted.decision.settings),
-        "notes": [note for note in fitted.decision.notes if "--minutes" in note],
-        "contenders": [
-            {"name": one.name, "average_precision": asdict(one.average_precision), "note": one.note}
-            for one in fitted.decision.contenders
-        ],
-    }
+def measure(table: Path, minutes: float) -> dict[str, Any]:
+    """Fit the table in this process, and measure also its peak memory."""
+    result = measure_fit(FitConfig(str(table), LABEL, SITE, minutes=minutes, out=str(table.parent)))
+    return result | {"peak_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}
 
 
 def main() -> None:
@@ -100,11 +70,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(1, get_context("spawn")) as fresh:
         table = Path(folder) / "table.parquet"
         make_table(options.rows, options.columns).to_parquet(table)
-        result = fresh.submit(measure, table, options.minutes, Path(folder)).result()
-    print(f"\n{options.rows:,} rows × {options.columns} columns, {result['inputs']} inputs")
-    print(", ".join(f"{stage} {seconds:.0f} s" for stage, seconds in result["seconds"].items()))
+        result = fresh.submit(measure, table, options.minutes).result()
+    print(f"\n{options.rows:,} rows × {options.columns} columns, {result['inputs'][0]} inputs")
+    print_fit(result)
     print(f"peak memory {result['peak_bytes'] / 1e9:.1f} GB")
-    save("large_table", rows=options.rows, columns=options.columns, minutes=options.minutes, **result)
+    save("large_table", rows=options.rows, columns=options.columns, **result)
 
 
 if __name__ == "__main__":

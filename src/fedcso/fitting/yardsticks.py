@@ -53,11 +53,12 @@ def measure_yardsticks(chosen: Tried, trainer: Trainer, seed: int, say: Callable
 
 
 def rank_with(tried: Tried) -> Rank:
-    """Return the function that scores examples by a trained model."""
+    """Return the function that scores examples by a trained model; it does not hold the data of the training."""
+    score, model = tried.task.judge.rank, tried.model
+    assert score is not None
 
     def rank(examples: Examples) -> np.ndarray:
-        assert tried.task.judge.rank is not None
-        scores, _ = tried.task.judge.rank(tried.model, examples)
+        scores, _ = score(model, examples)
         return np.asarray(scores.double().cpu().numpy())
 
     return rank
