@@ -103,7 +103,7 @@ def test_thorough_searches_try_rates_around_the_best_with_more_seeds():
     searching, _ = search(THOROUGH, steps=20)
     searching.find()
     second = [one for one in searching.tried["second"] if one.group.key == searching.tried["second"][0].group.key]
-    for decay in (0.0, 1e-3):
+    for decay in THOROUGH.decays:
         rates = sorted(one.rate for one in second if one.group.weight_decay == decay)
         assert rates == pytest.approx([rates[1] / 2, rates[1], rates[1] * 2])
     assert {len(one.traces) for one in second} == {2}

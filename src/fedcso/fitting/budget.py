@@ -109,8 +109,8 @@ class Budget:
 
 
 EVERYTHING = tuple(OBJECTIVES)
-THOROUGH = Budget(MOST_STEPS, EVERYTHING, RATES, (1, 2, 3), True, (0.0, 1e-3))
-LEAN = Budget(MOST_STEPS, EVERYTHING, (0.3, 1.0), (1, 1, 1), False, (0.0, 1e-3))
+THOROUGH = Budget(MOST_STEPS, EVERYTHING, RATES, (1, 2, 3), True, (0.0, 1e-3, 1e-2))
+LEAN = Budget(MOST_STEPS, EVERYTHING, (0.3, 1.0), (1, 1, 1), False, (0.0, 1e-2))
 BRIEF = Budget(MOST_STEPS, ("auprc", "joint", "balanced"), (0.3, 1.0), (1, 1, 1), False, ())
 
 

@@ -2,7 +2,7 @@
 
     first    all objectives × networks × learning rates                                   1 seed    T/4 steps
     second   the best third, with learning rates ½, 1 and 2 times the best one,
-             without and with weight decay                                                2 seeds   T/2 steps
+             with weight decays 0, 0.001 and 0.01                                         2 seeds   T/2 steps
     last     the best two, with learning rates ½ and 1 times the best one                 3 seeds   T steps
     longer   the winner, while it still improves and time is left                         3 seeds   4T, 16T steps
 
