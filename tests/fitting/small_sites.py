@@ -9,13 +9,14 @@ import torch
 
 from fedcso.datasets.examples import Examples
 from fedcso.datasets.tables.sites import Sites
-from fedcso.fitting import budget, trees
+from fedcso.fitting import budget, search, trees
 from fedcso.reports import bootstrap
 
 
 def search_little(patch: pytest.MonkeyPatch) -> None:
     """Make every search lean and its runs short, grow few trees, and resample less often."""
     patch.setattr(budget, "MOST_STEPS", 20)
+    patch.setattr(search, "LONGER", 10**9)
     patch.setattr(budget, "THOROUGH", budget.LEAN)
     patch.setattr(trees, "TREES", 20)
     patch.setattr(bootstrap, "MOST_ROWS", 0)

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -5,6 +7,7 @@ import yaml
 
 import fedcso
 from fedcso.core.errors import FedcsoError
+from fedcso.fitting import python
 from fedcso.fitting.python import resume_fit
 from fedcso.runs.callbacks import Interrupted
 from fedcso.runs.config import RunConfig
@@ -109,6 +112,21 @@ def test_the_same_seed_gives_the_same_result_and_interrupted_it_ends_the_same(fi
     pd.testing.assert_frame_equal(again.trials, result.trials)
     pd.testing.assert_frame_equal(again.comparison, result.comparison)
     assert (folder / "model/model.onnx").read_bytes() == (result.folder / "model/model.onnx").read_bytes()
+
+
+def test_a_frame_is_written_in_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr(python, "ROWS", 7)
+    frame = table(20)
+    written = Path(python._as_file(frame, str(tmp_path)))
+    assert written.read_text() == frame.to_csv(index=False)
+    assert list(tmp_path.iterdir()) == [written]
+
+
+def test_a_model_that_was_still_improving_is_noted(quick, fitted):
+    result, _ = fitted
+    improving = [note for note in result.decision.notes if "still improving" in note]
+    assert improving == ["the model was still improving after 20 steps: give the search more time with --minutes"]
+    assert improving[0] in (result.folder / "decision.html").read_text()
 
 
 def test_resuming_with_other_data_is_refused(fitted, tmp_path):

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from fedcso.fitting.budget import LEAN, THOROUGH
+from fedcso.fitting.budget import BRIEF, LEAN, THOROUGH, Cost
 from fedcso.fitting.objectives import OBJECTIVES, ORDINARY
 from fedcso.fitting.search import Search
 from fedcso.fitting.train import Trainer
@@ -10,10 +10,12 @@ from fedcso.runs.study import play
 from tests.fitting.small_sites import small_sites
 
 
-def search(budget=LEAN, steps=40, seconds=1e9, nets=("linear",), seed=0):
+def search(budget=LEAN, steps=40, seconds=1e9, nets=("linear",), seed=0, cost=Cost(1e9, 0.0)):  # noqa: B008 - frozen
+    """Return a search in which no time is left to train the winner for longer, unless a cost is given."""
     said: list[str] = []
     trainer = Trainer(small_sites(), play)
-    return Search(trainer, nets, replace(budget, steps=steps, seconds=seconds), seed, said.append), said
+    planned = replace(budget, steps=steps, seconds=seconds, nets=nets, cost=cost)
+    return Search(trainer, planned, seed, said.append), said
 
 
 @pytest.fixture(scope="module")
@@ -54,18 +56,54 @@ def test_the_same_seed_gives_the_same_values_and_another_one_others():
     assert values[0] == values[1] != values[2]
 
 
-def test_after_the_limit_nothing_more_is_started_and_the_best_so_far_is_returned():
+def test_after_the_limit_only_the_best_so_far_is_trained_to_the_end():
     searching, _ = search(seconds=0.0)
-    ranked = searching.find()
-    assert [one.group.key for one in ranked] == [next(iter(OBJECTIVES))]
+    (chosen,) = searching.find()
+    assert chosen.group.key == next(iter(OBJECTIVES))
+    assert {one.total_steps for one in searching.tried["last"]} == {40}
+    assert {rung: len({one.group for one in tried}) for rung, tried in searching.tried.items()} == {
+        "first": 1,
+        "second": 1,
+        "last": 1,
+    }
     assert searching.skipped > 0
+
+
+def test_a_brief_search_has_few_objectives_and_goes_from_the_first_rung_to_the_last():
+    searching, _ = search(BRIEF)
+    ranked = searching.find()
+    assert {one.group.key for one in searching.tried["first"]} == set(BRIEF.objectives)
+    assert not searching.tried["second"]
+    assert {one.total_steps for one in ranked} == {40}
+    assert any(one.group.key in ORDINARY for one in ranked)
+
+
+def test_the_winner_and_ordinary_federated_learning_are_trained_for_longer_while_the_winner_improves():
+    searching, _ = search(BRIEF, nets=("mlp",), cost=Cost(1e-3, 0.0), seconds=20.0)
+    ranked = searching.find()
+    values = {}
+    for times in (4, 16, 64, 256):
+        if longer := searching.tried.get(f"{times} times as long"):
+            assert {one.total_steps for one in longer} == {40 * times}
+            assert any(one.group.key in ORDINARY for one in longer)
+            values[times] = max(one.value for one in longer)
+    assert 4 in values
+    assert ranked[0].value == max(one.value for tried in list(searching.tried.values())[1:] for one in tried)
+    assert list(values.values())[:-1] == sorted(list(values.values())[:-1])  # only the last may be no better
+    assert searching.spent <= 20.0
+
+
+def test_a_winner_for_which_no_time_is_left_is_noticed_as_unfinished():
+    searching, _ = search(BRIEF, nets=("mlp",))
+    (best, *_) = searching.find()
+    assert searching.unfinished == best.improving
 
 
 def test_thorough_searches_try_rates_around_the_best_with_more_seeds():
     searching, _ = search(THOROUGH, steps=20)
     searching.find()
     second = [one for one in searching.tried["second"] if one.group.key == searching.tried["second"][0].group.key]
-    for decay in (0.0, 1e-3):
+    for decay in THOROUGH.decays:
         rates = sorted(one.rate for one in second if one.group.weight_decay == decay)
         assert rates == pytest.approx([rates[1] / 2, rates[1], rates[1] * 2])
     assert {len(one.traces) for one in second} == {2}

@@ -34,6 +34,24 @@ def test_the_value_is_the_mean_over_seeds_of_the_best_evaluations_and_the_model_
     assert all(torch.equal(a, b) for a, b in zip(leaves(tried.model), leaves(expected), strict=True))
 
 
+def test_a_model_from_the_end_of_its_run_was_still_improving(trainer):
+    (slow,) = trainer.train("slow", Group("weighted", "linear"), [1e-3], 40, [0])
+    (failing,) = trainer.train("failing", Group("auroc", "linear"), [1e30], 40, [0])
+    assert slow.improving == (slow.traces[0].best is slow.traces[0].last)
+    assert not failing.improving
+
+
+def test_a_run_is_evaluated_as_often_as_told(trainer):
+    (tried,) = trainer.train("try", Group("auprc", "linear"), [0.1], 200, [0], evaluations=5)
+    assert [row["step"] for row in tried.traces[0].rows] == [0, 40, 80, 120, 160, 200]
+
+
+def test_all_tasks_share_the_validation_rows(trainer):
+    some, other = (trainer.train("try", Group(key, "linear"), [0.1], 20, [0])[0] for key in ("auprc", "weighted"))
+    assert some.task.validation.inputs.data_ptr() == other.task.validation.inputs.data_ptr()
+    assert some.task.test is None
+
+
 def test_a_second_objective_starts_from_the_model_of_the_first_and_they_share_the_steps(trainer):
     (tried,) = trainer.train("try", Group("auprc_after_weighted", "linear", first_rate=0.3), [1e-9], 40, [0])
     (first,) = trainer.train("first", Group("weighted", "linear"), [0.3], 20, [0])

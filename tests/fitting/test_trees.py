@@ -3,6 +3,7 @@ import torch
 from sklearn.metrics import average_precision_score
 
 from fedcso.datasets.examples import Examples, pool_examples
+from fedcso.fitting import trees, yardsticks
 from fedcso.fitting.trees import fit_trees
 from tests.fitting.small_sites import small_sites
 
@@ -21,3 +22,13 @@ def test_without_both_labels_there_are_no_trees_and_without_validation_positives
     negative = Examples(some.inputs, torch.zeros_like(some.labels))
     assert fit_trees(negative, some, seed=0) is None
     assert fit_trees(some, negative, seed=0)(some.inputs.numpy()).shape == some.labels.shape
+
+
+def test_of_very_many_rows_a_part_is_used_and_the_note_says_so(monkeypatch):
+    monkeypatch.setattr(trees, "TREES", 10)
+    monkeypatch.setattr(trees, "MOST_ROWS", 150)
+    monkeypatch.setattr(yardsticks, "MOST_ROWS", 150)
+    sites = small_sites()
+    pooled, alone = yardsticks._trees(sites, sites.names, seed=0)
+    assert pooled.note == f"on 150 of {sum(len(part.labels) for part in sites.train)} training rows"
+    assert alone.note.startswith("on 150 of ")

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from fedcso.core.errors import InvalidValue, UnknownName
-from fedcso.models.score_nets import HIDDEN, NETS, NETS_BY_SHAPE, build_network, cifar, cnn, linear, mlp, mnist
+from fedcso.models.score_nets import HIDDEN, NETS, NETS_BY_SHAPE, build_network, cifar, cnn, coarse, linear, mlp, mnist
 from fedcso.problems.scores import Scores
 
 MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
@@ -105,7 +105,7 @@ def test_auto_chooses_a_network_by_shape(shape, make):
 
 @pytest.mark.parametrize("name", NETS)
 def test_a_network_is_found_by_its_name(name):
-    fitting = NETS_BY_SHAPE | {(3, 64, 64): cnn}
+    fitting = NETS_BY_SHAPE | {(3, 64, 64): cnn, (3, 96, 64): coarse}
     shape = next((fits for fits, make in fitting.items() if make is NETS[name]), (30,))
     assert layers(build_network(name, torch.Size(shape))) == layers(NETS[name](torch.Size(shape)))
 
@@ -115,6 +115,13 @@ def test_larger_pictures_have_more_convolutions(side, blocks):
     network = cnn(torch.Size((3, side, side + 9)))
     assert sum(isinstance(layer, nn.Conv2d) for layer in network) == blocks
     assert network(torch.zeros(2, 3, side, side + 9)).shape == (2, 1)
+
+
+@pytest.mark.parametrize(("side", "remaining"), [(28, 28), (63, 63), (64, 32), (105, 35), (224, 32)])
+def test_large_pictures_are_averaged_before_coarse_convolutions(side, remaining):
+    pooling, convolutions = coarse(torch.Size((1, side, side + 9)))
+    assert pooling(torch.zeros(1, 1, side, side + 9)).shape[2] == remaining
+    assert convolutions(pooling(torch.zeros(2, 1, side, side + 9))).shape == (2, 1)
 
 
 @pytest.mark.parametrize("shape", [(3, 15, 40), (30,), (1, 16)])

@@ -23,5 +23,10 @@ class Examples(NamedTuple):
 
 
 def pool_examples(parts: Sequence[Examples]) -> Examples:
-    """Return all clients' examples together, for single-machine methods and as an upper bound for federated ones."""
+    """Return all clients' examples together, for single-machine methods and as an upper bound for federated ones.
+
+    Those of a single client are not copied.
+    """
+    if len(parts) == 1:
+        return Examples(parts[0].inputs[:], parts[0].labels[:])
     return Examples(*(torch.cat([part[:] for part in column]) for column in zip(*parts, strict=True)))

@@ -16,6 +16,10 @@ DATA = ("data", "label", "site", "positive", "drop", "columns", "mirrored", "mov
 """Fields that are options of `load_sites` of the same name."""
 
 
+LARGE_PICTURE = 64
+"""Pictures with so many pixels on each side are also tried at a lower resolution, which takes far less time."""
+
+
 @dataclass(frozen=True)
 class FitConfig:
     """All that a fit depends on."""
@@ -35,7 +39,8 @@ class FitConfig:
     minutes: float = 5.0
     """How long to search; more time allows more steps and seeds for large networks."""
     net: str = "auto"
-    """The network: linear, mlp, cnn or your own as path.py:Name; auto tries linear and mlp for tables."""
+    """The network: linear, mlp, cnn, coarse or your own as path.py:Name; auto tries linear and mlp for tables, and for
+    large pictures also coarse."""
     mirrored: bool = False
     """Also train on mirrored images."""
     moved: int = 0
@@ -103,9 +108,12 @@ class FitConfig:
 
     def nets(self, sites: "Sites") -> tuple[str, ...]:
         """Return the networks to try."""
-        if self.net != "auto" or len(sites.train[0].inputs.shape) > 2:
+        shape = sites.train[0].inputs.shape[1:]
+        if self.net != "auto":
             return (self.net,)
-        return "linear", "mlp"
+        if len(shape) == 1:
+            return "linear", "mlp"
+        return ("coarse", "auto") if min(shape[1:]) >= LARGE_PICTURE else ("auto",)
 
     def sources(self) -> list[user_code.Source]:
         """Return the user's files that the fit depends on."""

@@ -91,14 +91,19 @@ def carry_out(folder: RunFolder, config: FitConfig, sites: Sites, say: Say) -> F
 
 def search(trainer: Trainer, config: FitConfig, say: Say) -> Found:
     """Search for the best settings on validation data."""
-    nets = config.nets(trainer.sites)
-    searching = Search(trainer, nets, plan_search(config.minutes, trainer.sites, nets), config.seed, say)
+    budget = plan_search(config.minutes, trainer.sites, config.nets(trainer.sites))
+    searching = Search(trainer, budget, config.seed, say)
     ranked = searching.find()
     notes = []
     if searching.skipped:
         notes.append(
             f"{searching.skipped} groups of settings were not tried because {config.minutes:g} minutes were over: give "
             "more with --minutes"
+        )
+    if searching.unfinished:
+        notes.append(
+            f"the model was still improving after {ranked[0].total_steps:,} steps: give the search more time with "
+            "--minutes"
         )
     return Found(ranked[0], ranked, searching.tried, notes)
 
@@ -131,7 +136,8 @@ def for_real_sites(found: Found) -> str:
 
     If the chosen model has two, comments say so.
     """
-    chosen, single = found.chosen, next(one for one in found.ranked if one.group.first_rate is None)
+    tried = sorted((one for some in found.tried.values() for one in some), key=lambda one: -one.value)
+    chosen, single = found.chosen, next(one for one in (*found.ranked, *tried) if one.group.first_rate is None)
     settings = run_settings(single.group, single.rate, single.steps)
     comments = []
     if single is not chosen:

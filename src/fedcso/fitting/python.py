@@ -1,7 +1,8 @@
 """`fedcso.fit`: what `fedcso fit` does, from Python."""
 
 import hashlib
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from fedcso.fitting.config import FitConfig
 from fedcso.fitting.fitted import Fitted
 from fedcso.fitting.pipeline import begin, carry_out, require_same_data
 from fedcso.runs.folder import RunFolder
+
+ROWS = 10_000
+"""Rows of a DataFrame that are written at a time."""
 
 
 def fit(
@@ -53,8 +57,16 @@ def resume_fit(folder: str | Path, say: Callable[[str], None] = print) -> Fitted
 def _as_file(table: pd.DataFrame | str | Path, out: str) -> str:
     if not isinstance(table, pd.DataFrame):
         return str(table)
-    content = table.to_csv(index=False).encode()
-    path = Path(out) / f"table-{hashlib.sha256(content).hexdigest()[:12]}.csv"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write(path, content)
-    return str(path)
+    digest = hashlib.sha256()
+
+    def pieces() -> Iterator[bytes]:
+        for start in range(0, max(len(table), 1), ROWS):  # as a whole, the text of a large table takes much memory
+            piece = table.iloc[start : start + ROWS].to_csv(index=False, header=start == 0).encode()
+            digest.update(piece)
+            yield piece
+
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    unnamed = folder / f"table-of-process-{os.getpid()}.csv"
+    atomic.write(unnamed, pieces())
+    return str(unnamed.replace(folder / f"table-{digest.hexdigest()[:12]}.csv"))

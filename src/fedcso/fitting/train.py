@@ -3,7 +3,10 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
+
+import torch
 
 from fedcso.core.judge import Network
 from fedcso.core.plan import Plan
@@ -13,6 +16,7 @@ from fedcso.core.tree import Tree
 from fedcso.datasets.tables.sites import Sites
 from fedcso.engines.choice import choose, deciding_metric
 from fedcso.fitting.objectives import OBJECTIVES, RATES, Objective
+from fedcso.fitting.thinning import choosing_rows
 from fedcso.problems.site_tasks import build_scores, make_site_task
 from fedcso.runs.study import Results, Unit, seconds
 
@@ -20,10 +24,13 @@ LOCAL_STEPS = 10
 """q, the steps between two communications."""
 
 EVALUATIONS = 20
-"""How often a run is evaluated on validation data."""
+"""How often a run is evaluated on validation data, unless told otherwise."""
 
 CLIP = 1.0
 """The largest norm of a gradient."""
+
+LATE = 0.9
+"""A run whose chosen iterate is later than this share of its steps was still improving."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,8 @@ class Tried:
     """The seed with the best validation value."""
     model: Tree = field(repr=False)
     """The chosen iterate of that seed."""
+    improving: bool
+    """True if it is from the end of its run, so that more steps may make it better."""
     task: Task = field(repr=False)
     traces: Sequence[Trace] = field(repr=False)
 
@@ -93,6 +102,7 @@ class Trainer:
         steps: int,
         seeds: Sequence[int],
         train_on: str = "sites",
+        evaluations: int = EVALUATIONS,
     ) -> list[Tried]:
         """Run a group with several learning rates; `name` is unique, because checkpoints are kept under it.
 
@@ -100,30 +110,44 @@ class Trainer:
         """
         task = self._task(group, train_on)
         if group.objective.after is None:
-            return self._play(name, group, task, rates, steps, seeds)
+            return self._play(name, group, task, rates, steps, seeds, evaluations)
         half = whole_rounds(steps / 2)
         before = replace(group, key=group.objective.after, first_rate=None)
         first_rates = RATES if group.first_rate is None else (group.first_rate,)
-        started = self._play(f"{name}, start", before, self._task(before, train_on), first_rates, half, seeds)
+        first_task = self._task(before, train_on)
+        started = self._play(f"{name}, start", before, first_task, first_rates, half, seeds, evaluations)
         start = max(started, key=lambda one: one.value)
         continued = task.starting_from(start.network().module)
-        return self._play(name, replace(group, first_rate=start.rate), continued, rates, half, seeds)
+        return self._play(name, replace(group, first_rate=start.rate), continued, rates, half, seeds, evaluations)
+
+    @cached_property
+    def _choosing(self) -> Sites:
+        """The sites without test rows, and with the validation rows that choose: tasks share these."""
+        rows = choosing_rows(self.sites.validation)
+        return self.sites._replace(validation=[rows], test=[rows.select(torch.arange(0))])
 
     def _task(self, group: Group, train_on: str) -> Task:
-        return make_task(group.key, group.net, self.sites, train_on).for_tuning()
+        return make_task(group.key, group.net, self._choosing, train_on).for_tuning()
 
     def _play(
-        self, name: str, group: Group, task: Task, rates: Sequence[float], steps: int, seeds: Sequence[int]
+        self,
+        name: str,
+        group: Group,
+        task: Task,
+        rates: Sequence[float],
+        steps: int,
+        seeds: Sequence[int],
+        evaluations: int,
     ) -> list[Tried]:
         algorithms = [group.objective.algorithm(rate, steps) for rate in rates]
-        unit = Unit(self.prefix + name, task, plan_of(group, steps), algorithms, seeds)
+        unit = Unit(self.prefix + name, task, plan_of(group, steps, evaluations), algorithms, seeds)
         found = self.run([unit])
         self.seconds += seconds([unit], found)
         settings = zip(rates, found[unit.name], strict=True)
         return [_judge(group, rate, steps, seeds, task, traces) for rate, traces in settings]
 
 
-def plan_of(group: Group, steps: int) -> Plan:
+def plan_of(group: Group, steps: int, evaluations: int = EVALUATIONS) -> Plan:
     """Return the plan of a run."""
     rounds = steps // LOCAL_STEPS
     return Plan(
@@ -134,7 +158,7 @@ def plan_of(group: Group, steps: int) -> Plan:
         weights="size",
         clip=CLIP,
         weight_decay=group.weight_decay,
-        evaluate_every=max(1, rounds // EVALUATIONS),
+        evaluate_every=max(1, rounds // evaluations),
     )
 
 
@@ -161,12 +185,13 @@ def whole_rounds(steps: float) -> int:
 def _judge(group: Group, rate: float, steps: int, seeds: Sequence[int], task: Task, traces: Sequence[Trace]) -> Tried:
     metric = deciding_metric(task)
 
-    def value(trace: Trace) -> float:
-        row = choose(trace.rows, metric)
+    def value(trace: Trace, row: dict[str, Any] | None) -> float:
         found = math.nan if row is None or trace.failure else float(row[metric.name])
         return found if math.isfinite(found) else -math.inf
 
-    values = [value(trace) for trace in traces]
+    chosen = [choose(trace.rows, metric) for trace in traces]
+    values = [value(trace, row) for trace, row in zip(traces, chosen, strict=True)]
     best = max(range(len(values)), key=values.__getitem__)
-    mean = sum(values) / len(values)
-    return Tried(group, rate, steps, mean, seeds[best], traces[best].best, task, traces)
+    row, mean = chosen[best], sum(values) / len(values)
+    improving = row is not None and row["step"] >= LATE * steps
+    return Tried(group, rate, steps, mean, seeds[best], traces[best].best, improving, task, traces)

@@ -12,8 +12,9 @@ import torch
 
 from fedcso.datasets.examples import Examples, pool_examples
 from fedcso.datasets.tables.sites import Sites
+from fedcso.fitting.thinning import choosing_rows
 from fedcso.fitting.train import Trainer, Tried
-from fedcso.fitting.trees import fit_trees
+from fedcso.fitting.trees import MOST_ROWS, fit_trees
 
 MOST_SITES = 12
 """Of more sites, the largest are trained alone."""
@@ -52,11 +53,12 @@ def measure_yardsticks(chosen: Tried, trainer: Trainer, seed: int, say: Callable
 
 
 def rank_with(tried: Tried) -> Rank:
-    """Return the function that scores examples by a trained model."""
+    """Return the function that scores examples by a trained model; it does not hold the data of the training."""
+    score, model = tried.task.judge.rank, tried.model
+    assert score is not None
 
     def rank(examples: Examples) -> np.ndarray:
-        assert tried.task.judge.rank is not None
-        scores, _ = tried.task.judge.rank(tried.model, examples)
+        scores, _ = score(model, examples)
         return np.asarray(scores.double().cpu().numpy())
 
     return rank
@@ -74,14 +76,23 @@ def _largest(sites: Sites, names: Sequence[str]) -> list[str]:
 
 
 def _trees(sites: Sites, able: Sequence[str], seed: int) -> list[Yardstick]:
-    pooled = fit_trees(pool_examples(sites.train), pool_examples(sites.validation), seed)
-    found = [] if pooled is None else [Yardstick("gradient-boosted trees on pooled data", [_rank_rows(pooled)], True)]
+    def note(*numbers: int) -> str:
+        return f"on {MOST_ROWS:,} of {max(numbers):,} training rows" if max(numbers) > MOST_ROWS else ""
+
+    sizes = [len(data.labels) for data in sites.train]
+    pooled = fit_trees(pool_examples(sites.train), choosing_rows(sites.validation), seed)
+    found = []
+    if pooled is not None:
+        name = "gradient-boosted trees on pooled data"
+        found.append(Yardstick(name, [_rank_rows(pooled)], True, note(sum(sizes))))
     if len(sites.names) < 2:
         return found
     places = [sites.names.index(name) for name in _largest(sites, able)]
-    alone = [fit_trees(sites.train[place], sites.validation[place], seed) for place in places]
-    models = [_rank_rows(score) for score in alone if score is not None]
-    return [*found, Yardstick("gradient-boosted trees at one site alone", models, False)] if models else found
+    alone = [fit_trees(sites.train[place], choosing_rows([sites.validation[place]]), seed) for place in places]
+    if models := [_rank_rows(score) for score in alone if score is not None]:
+        at_sites = note(*(sizes[place] for place in places))
+        found.append(Yardstick("gradient-boosted trees at one site alone", models, False, at_sites))
+    return found
 
 
 def _rank_rows(score: Callable[[np.ndarray], np.ndarray]) -> Rank:

@@ -107,12 +107,24 @@ def cnn(shape: torch.Size) -> nn.Module:
     return nn.Sequential(*blocks, MeanOverPixels(), HeLinear(channels, 1))
 
 
+COARSE = 32
+"""The least number of pixels on a side that `coarse` leaves."""
+
+
+def coarse(shape: torch.Size) -> nn.Module:
+    """Return `cnn` on pictures that are first averaged over squares of pixels: for large pictures and little time."""
+    square = max(1, min(shape[1:]) // COARSE) if _is_picture(shape) else 1
+    smaller = torch.Size((shape[0], *(side // square for side in shape[1:])))
+    return nn.Sequential(nn.AvgPool2d(square), cnn(smaller))
+
+
 NETS: dict[str, Callable[[torch.Size], nn.Module]] = {
     "linear": linear,
     "mlp": mlp,
     "mnist": mnist,
     "cifar": cifar,
     "cnn": cnn,
+    "coarse": coarse,
 }
 """Networks by name; each is built for the shape of one input."""
 

@@ -170,7 +170,7 @@ def auprc(
     """Rank rare positives first, by the area under the precision-recall curve (Section 5.3, Table 2).
 
     Args:
-        net: linear, mlp, mnist, cifar, cnn or your own as path.py:Name; auto chooses by the shape of the inputs
+        net: linear, mlp, mnist, cifar, cnn, coarse or your own as path.py:Name; auto chooses by the shape of the inputs
         margin: s, by how much positives should be scored above the others
         sigmoid: apply a sigmoid to the scores, with a margin below 1; scores that saturate are no longer learned
         shared: use one inner batch for all positives of a step, which takes b + m forward passes instead of b·m

@@ -70,7 +70,7 @@ def auroc(net: str = "auto", train_on: str = "sites", **where: Any) -> Task:
     """Rank rare positives first, by the area under the ROC curve: the min-max problem of CODA+.
 
     Args:
-        net: linear, mlp, mnist, cifar, cnn or your own as path.py:Name; auto chooses by the shape of the inputs
+        net: linear, mlp, mnist, cifar, cnn, coarse or your own as path.py:Name; auto chooses by the shape of the inputs
         train_on: sites (federated), pooled (all data in one place), or the name of one site
         where: the data, see load_sites
     """

@@ -63,7 +63,7 @@ def cross_entropy(
     """Rank rare positives first, by ordinary cross-entropy: the usual objective of FedAvg.
 
     Args:
-        net: linear, mlp, mnist, cifar, cnn or your own as path.py:Name; auto chooses by the shape of the inputs
+        net: linear, mlp, mnist, cifar, cnn, coarse or your own as path.py:Name; auto chooses by the shape of the inputs
         weighted: give the positives together the same weight as the negatives
         balanced: draw half of each batch from the positives, which has the same effect with less noise
         train_on: sites (federated), pooled (all data in one place), or the name of one site

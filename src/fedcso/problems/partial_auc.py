@@ -220,7 +220,7 @@ def partial_auc(
 
     Args:
         objective: one_way_kl, two_way_kl (also positives with a low score count more) or one_way_cvar
-        net: linear, mlp, mnist, cifar, cnn or your own as path.py:Name; auto chooses by the shape of the inputs
+        net: linear, mlp, mnist, cifar, cnn, coarse or your own as path.py:Name; auto chooses by the shape of the inputs
         margin: s, by how much positives should be scored above negatives
         temperature: λ of the KL objectives; small looks at the highest negatives only
         positive_temperature: λ' of two_way_kl; small looks at the lowest positives only

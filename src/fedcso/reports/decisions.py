@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
+import torch
 
 from fedcso.core.errors import FedcsoError
 from fedcso.core.judge import ByClient, Judge
@@ -189,7 +190,7 @@ def column_importance(judge: Judge, x: Tree, test: ByClient, preparation: Prepar
     whole, sites = test.whole, np.repeat(np.arange(len(test.clients)), [len(part.labels) for part in test.clients])
 
     def score(inputs: np.ndarray) -> np.ndarray:
-        scores, _ = rank(x, Examples(whole.inputs.new_tensor(inputs), whole.labels))
+        scores, _ = rank(x, Examples(torch.from_numpy(inputs), whole.labels))
         return np.asarray(scores.double().cpu().numpy())
 
     return permutation_importance(score, whole.inputs.numpy(), whole.labels.numpy(), sites, columns, seed=seed)

@@ -60,12 +60,14 @@ def permutation_importance(
         raise FedcsoError("columns can't be compared: the test data hold no positive")
     whole = average_precision(labels, scores)
     falls: dict[str, list[float]] = {column: [] for column in columns}
+    changed = inputs.copy()
     for repeat in range(repeats):
         shuffled = _shuffle_within(np.asarray(sites), np.random.default_rng([seed, repeat]))
         for column, places in columns.items():
-            changed = inputs.copy()
-            changed[:, list(places)] = inputs[shuffled][:, list(places)]
+            own = inputs[:, list(places)]
+            changed[:, list(places)] = own[shuffled]
             falls[column].append(whole - average_precision(labels, score(changed)))
+            changed[:, list(places)] = own
     found = [Importance(name, float(np.mean(fall)), float(np.std(fall, ddof=1))) for name, fall in falls.items()]
     return sorted(found, key=lambda importance: -importance.mean)
 

@@ -116,12 +116,6 @@ def test_whole_numbers_that_are_all_different_are_noted():
     assert notes == [f"salary: whole numbers that are all different; {advice}"]
 
 
-def test_numbers_with_a_word_among_them_are_noted():
-    _, encoded, notes = prepared(dose=["1", "2", "2", "?", "3.5"])
-    assert "dose = ?" in encoded
-    assert notes == ["dose: taken for categories although most values are numbers, because some, such as '?', are not"]
-
-
 def test_if_no_column_is_left_the_error_gives_the_reasons():
     with pytest.raises(FedcsoError, match=r"no column is left to learn from \(a: always 1, left out; b: always 'x'"):
         prepared(a=[1, 1], b=["x", "x"])

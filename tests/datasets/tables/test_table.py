@@ -407,7 +407,7 @@ def test_a_seed_is_a_whole_number(written, seed):
         ("\n\n", "is empty"),
         ("x,site,y\n", "has no rows"),
         ("x,site,x,y\n1,a,2,0\n", "has two columns called 'x'"),
-        ("x,site,y\n1,a,0\n1,a,0,5,6\n", r"can't be read: a row has more fields than the header \(.*line 3"),
+        ("x,site,y\n1,a,0\n1,a,0,5,6\n", r"more fields than the header \(Expected 3 fields in line 3, saw 5\); put"),
         ("x,site,y\n1,a,0,7\n1,a,0,5\n", "can't be read: a row has more fields than the header"),
         ('x,site,y\n1,"a,0\n', "can't be read: a double quote is opened and not closed"),
         (b"x,site,y\n1,\0,0\n", "is not text"),
@@ -444,7 +444,7 @@ def test_a_truncated_archive_is_reported(written):
     [
         ({"X": np.zeros((4, 2, 2))}, "X is float64 of shape 4×2×2, not numbers or text with 1 or 2 axes"),
         ({"X": np.float64(3)}, "X is float64 of shape , not"),
-        ({"X": np.zeros(3)}, "its arrays have different lengths"),
+        ({"X": np.zeros(3)}, "its arrays have different lengths: .*site has 4, X has 3"),
         ({"X": np.array([{}, 1, 2, 3], dtype=object)}, "allow_pickle=False"),
         ({"X": np.zeros(4, dtype="c8")}, "X is complex64"),
         ({"X": np.zeros((4, 1)), "X0": np.zeros(4)}, "X0? gives columns of the same name"),
@@ -485,6 +485,15 @@ def test_a_column_of_a_single_site_is_left_out_and_one_that_a_site_lacks_is_miss
     } <= set(table.notes)
 
 
+@pytest.mark.parametrize("place", range(5))
+def test_a_word_among_numbers_is_noted_with_its_row_whichever_part_it_is_in(written, place):
+    doses = ["1.5", "2", "2.5", "3", "4"] * 4
+    doses[place] = "?"
+    table = load_table(written(small(dose=doses, x=range(20), site=["a", "b"] * 10, y=[0, 1] * 10)), "y", "site")
+    (note,) = [note for note in table.notes if "taken for categories" in note]
+    assert f"because row {place + 1} of table.csv holds '?'" in note
+
+
 def test_two_files_of_the_same_name_are_refused(written, tmp_path):
     (tmp_path / "sites").mkdir()
     written(small(), "sites/a.csv")
@@ -502,7 +511,9 @@ def test_one_file_needs_a_site_column(written, tmp_path):
 @pytest.mark.parametrize("path", ["nowhere.csv", "", "nothing*.csv", []])
 def test_missing_files_are_reported(tmp_path, monkeypatch, path):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidValue, match=r"data = .* must end in \.csv, .*\.parquet, \.npz, \.xlsx"):
+    with pytest.raises(
+        InvalidValue, match=r"data = .* must be an existing file, .* end in \.csv, .*\.parquet, .*\.xlsx"
+    ):
         load_table(path, "y", "site")
 
 

@@ -89,6 +89,21 @@ def check(column: pd.Series, where: str) -> None:
         raise FedcsoError(f"{error}, or leave the column out with --drop {column.name}") from error
 
 
+def words_among_numbers(column: pd.Series, where: str) -> list[str]:
+    """Return a note on the first word in a column of text whose values are mostly numbers; none for other columns."""
+    if kind(column) != CATEGORIES:
+        return []
+    different = {name for value in pd.unique(column.dropna()) if (name := text(value)) is not None}
+    words = {name for name in different if math.isnan(_number(name))}
+    if not 0 < len(words) < len(different) / 2:
+        return []
+    row, word = next((row, name) for row, name in enumerate(texts(column), start=1) if name in words)
+    return [
+        f"column {column.name!r} is taken for categories although most values are numbers, because row {row}{where} "
+        f"holds {word!r}: correct it, or leave it empty, if the column should be numbers"
+    ]
+
+
 def _number(value: Any) -> float:
     if isinstance(value, str) and (meaning := truth([value.strip()])):
         return next(iter(meaning.values()))

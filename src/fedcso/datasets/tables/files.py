@@ -34,7 +34,7 @@ def table_files(path: str | Path | Sequence[str | Path]) -> tuple[list[Path], li
         matching = [Path(name) for name in sorted(glob.glob(str(place))) if Path(name).is_file()]
         found = [place] if place.is_file() else matching
     if not found:
-        raise InvalidValue("data", str(path), f"a file, folder or pattern, and files must end in {ENDINGS}")
+        raise InvalidValue("data", str(path), f"an existing file, folder of files or pattern; files end in {ENDINGS}")
     for file in found:
         if not ending(file):
             raise InvalidValue("data", str(file), f"a file that ends in {ENDINGS}; save it as one of these")

@@ -60,8 +60,9 @@ def read_sheet(file: Path, wanted: Collection[str] = ()) -> Sheet:
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
         if "EOF inside string" in str(error):
             raise FedcsoError(f"{file} can't be read: a double quote is opened and not closed ({error})") from error
+        found = str(error).rpartition("C error: ")[2].strip()
         advice = "put numbers and texts that contain the separator in double quotes"
-        raise FedcsoError(f"{file} can't be read: a row has more fields than the header ({error}); {advice}") from error
+        raise FedcsoError(f"{file} can't be read: a row has more fields than the header ({found}); {advice}") from error
     except UNREADABLE as error:
         raise FedcsoError(f"{file} can't be read ({error})") from error
 
@@ -103,20 +104,23 @@ def _npz(file: Path, wanted: Collection[str]) -> Sheet:
                 continue
             if array.ndim not in (1, 2) or array.dtype.kind not in "biufUmM":
                 shape = "×".join(map(str, array.shape))
+                grey = f"; save pictures of one channel as {name}[:, None]" if array.ndim == 3 else ""
                 raise ValueError(
-                    f"{name} is {array.dtype} of shape {shape}, not numbers or text with 1 or 2 axes or pictures with 4"
+                    f"{name} is {array.dtype} of shape {shape}, not numbers or text with 1 or 2 axes or pictures with "
+                    f"4{grey}"
                 )
             native = array.astype(array.dtype.newbyteorder("="))
             parts = {name: native} if native.ndim == 1 else {f"{name}{n}": part for n, part in enumerate(native.T)}
             if columns.keys() & parts.keys():
                 raise ValueError(f"{name} gives columns of the same name as another array")
             columns |= parts
-    lengths = {len(array) for array in (*columns.values(), *pictures.values())} or {0}
+    lengths = {len(array): name for name, array in (columns | pictures).items()} or {0: ""}
     if len(lengths) > 1:
-        raise ValueError("its arrays have different lengths")
+        said = ", ".join(f"{name} has {length}" for length, name in lengths.items())
+        raise ValueError(f"its arrays have different lengths: {said}; each must have one entry for every row")
     if len(pictures) > 1:
         raise ValueError(f"it has several arrays of pictures, {', '.join(pictures)}; keep one of them")
-    frame = pd.DataFrame(columns, index=range(lengths.pop()))
+    frame = pd.DataFrame(columns, index=range(next(iter(lengths))))
     return _sheet(frame, file)._replace(pictures=next(iter(pictures.values()), None))
 
 

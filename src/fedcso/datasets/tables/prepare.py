@@ -1,6 +1,5 @@
 """Choose how to encode a table's columns as numbers for a network, by what the training rows hold."""
 
-import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 
@@ -94,10 +93,6 @@ def _categorical(column: pd.Series) -> Learnt:
     if len(counts) == 1 and len(given) == len(values):
         return [], [f"always {given[0]!r}, left out"]
     notes = []
-    numeric = [value for value in counts if _is_number(value)]
-    if 0 < len(numeric) < len(counts) < 2 * len(numeric):
-        odd = min(counts.keys() - set(numeric))
-        notes = [f"taken for categories although most values are numbers, because some, such as {odd!r}, are not"]
     ranked = sorted(counts.keys() - {OTHER}, key=lambda value: (-counts[value], value))
     if len(ranked) > MOST_CATEGORIES:
         notes.append(f"of {len(counts)} categories the {MOST_CATEGORIES} most frequent are kept, the rest is {OTHER!r}")
@@ -106,10 +101,3 @@ def _categorical(column: pd.Series) -> Learnt:
 
 LEARN = {NUMBERS: _numeric, DATES: _dates, CATEGORIES: _categorical}
 """The function that chooses the encoders for a column of each kind."""
-
-
-def _is_number(value: str) -> bool:
-    try:
-        return math.isfinite(float(value))
-    except ValueError:
-        return False

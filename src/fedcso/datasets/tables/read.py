@@ -10,7 +10,7 @@ import torch
 
 from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
 from fedcso.datasets.tables import pictures
-from fedcso.datasets.tables.columns import check, texts
+from fedcso.datasets.tables.columns import check, texts, words_among_numbers
 from fedcso.datasets.tables.files import listed, site_of, table_files
 from fedcso.datasets.tables.formats import Sheet, read_sheet
 from fedcso.datasets.tables.roles import Roles, in_common
@@ -159,9 +159,11 @@ ColumnsOrPictures = tuple[pd.DataFrame, torch.Tensor | None, list[str]]
 def _features(sheet: Sheet, roles: Roles, labelled: np.ndarray, file: Path) -> ColumnsOrPictures:
     """Return the columns to learn from, in the rows that have a label."""
     names = roles.features(sheet.frame.columns)
+    notes = []
     for name in names:
         check(sheet.frame[name], f" of {file}")
-    return sheet.frame.loc[labelled, names], None, []
+        notes += words_among_numbers(sheet.frame[name], f" of {file.name}")
+    return sheet.frame.loc[labelled, names], None, notes
 
 
 def _pictures(sheet: Sheet, roles: Roles, labelled: np.ndarray, file: Path) -> ColumnsOrPictures:
