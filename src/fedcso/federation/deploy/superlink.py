@@ -23,7 +23,7 @@ GRACE_SECONDS = 2
 """How long nodes may be kept waiting after SIGTERM."""
 
 START_SECONDS = 300
-"""How long the coordinator's app may take to start. Flower waits 30 s, which a busy machine needs for the imports alone,
+"""How long the coordinator's app may take to start. Flower waits 30 s, which a busy machine needs for imports alone,
 and then starts a second process beside the first."""
 LOST_SECONDS = 60
 """How long a started app may be silent before it counts as dead, as with Flower."""
