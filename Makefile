@@ -39,9 +39,11 @@ tests: $(VENV)/.installed-dev
 two-federations: $(VENV)/.installed-dev
 	$(BIN)/pytest -p no:cacheprovider tests/federation/real
 
-# All faults and attacks on a federation of real processes; takes about half an hour.
+# All faults and attacks on a federation of real processes, and their table in docs/deployment.md; takes about half an hour.
 test-federation: $(VENV)/.installed-dev
-	$(BIN)/pytest tests/federation/real -m 'federation or not federation' -v --durations=0
+	rm -f docs/faults.jsonl
+	$(BIN)/pytest tests/federation/real -m 'federation or not federation' -v --durations=0 --faults docs/faults.jsonl
+	$(BIN)/python -m tests.federation.real.faults docs/faults.jsonl docs/deployment.md
 
 # The quick tests with the oldest versions that pyproject.toml allows, in an environment of its own. Not of torch, of which
 # plain pip installs gigabytes for graphics cards except in its newest version, and not of Flower, which allows one version.
