@@ -3,8 +3,9 @@
     pytest tests/federation/real -m 'federation or not federation' --faults docs/faults.jsonl
     python -m tests.federation.real.faults docs/faults.jsonl docs/deployment.md
 
-Both are done by `make test-federation`; single tests can be repeated with the same option. A test notes a row by `record_property(*fault(…))`. Rows of tests that have passed are appended to the file that
-`--faults` names; of several rows for one fault, the last one counts.
+Both are done by `make test-federation`; single tests can be repeated with the same option. A test notes a row by
+`record_property(*fault(…))`. Rows of tests that have passed are appended to the file that `--faults` names; of several
+rows for one fault, the last one counts.
 """
 
 import json
