@@ -43,12 +43,15 @@ tests: $(VENV)/.installed-dev
 two-federations: $(VENV)/.installed-dev
 	$(BIN)/pytest -p no:cacheprovider tests/federation/real
 
-# All faults and attacks on a federation of real processes; takes about half an hour.
+# All faults and attacks on a federation of real processes, and their table in docs/deployment.md; takes about half an hour.
 test-federation: $(VENV)/.installed-dev
-	$(BIN)/pytest tests/federation/real -m 'federation or not federation' -v --durations=0
+	rm -f docs/faults.jsonl
+	$(BIN)/pytest tests/federation/real -m 'federation or not federation' -v --durations=0 --faults docs/faults.jsonl
+	$(BIN)/python -m tests.federation.real.faults docs/faults.jsonl docs/deployment.md
 
 # The quick tests with the oldest versions that pyproject.toml allows, in an environment of its own. Not of torch, of which
 # plain pip installs gigabytes for graphics cards except in its newest version, and not of Flower, which allows one version.
+# Old packages call what newer ones that they need deprecate (matplotlib 3.8 pyparsing), so these warnings are no errors.
 OLDEST := .venv-oldest
 QUICK_TESTS := tests/core tests/codecs tests/datasets tests/engines tests/reports tests/runs tests/theory
 
@@ -56,7 +59,7 @@ test-oldest:
 	$(PYTHON) -m venv $(OLDEST)
 	$(PYTHON) tests/oldest.py parquet excel images predict sweep >$(OLDEST)/oldest.txt
 	$(OLDEST)/bin/pip install --quiet --no-compile -r $(OLDEST)/oldest.txt pytest==8.0 hypothesis==6.100
-	PYTHONPATH=src $(OLDEST)/bin/python -m pytest -p no:cacheprovider $(QUICK_TESTS)
+	PYTHONPATH=src $(OLDEST)/bin/python -m pytest -p no:cacheprovider -W ignore::DeprecationWarning $(QUICK_TESTS)
 
 # Known vulnerabilities of all installed packages; says so if the registry does not answer.
 audit: $(VENV)/.installed-dev

@@ -13,6 +13,7 @@ from fedcso.core.errors import (
     require_choice,
     require_count,
     require_fraction,
+    require_nonnegative,
     require_positive,
 )
 
@@ -38,6 +39,11 @@ def test_an_unknown_name_unlike_any_suggests_none():
 def test_a_long_value_is_not_shown_in_full(error):
     assert len(str(error)) < 1100
     assert "…" in str(error)
+
+
+@pytest.mark.parametrize("known", [["x" * 10**6, "y" * 10**6], [f"column {n}" for n in range(10**5)]])
+def test_of_endless_names_the_beginning_is_shown(known):
+    assert len(str(UnknownName("column", "z", known))) < 6000
 
 
 def test_non_finite_says_where_and_when_and_what_to_do():
@@ -75,6 +81,13 @@ def test_fractions_go_up_to_one(value):
 @pytest.mark.parametrize("value", [True, None, "1", [1]])
 def test_what_is_no_number_is_refused(value):
     for check in (require_positive, require_fraction, require_count):
+        with pytest.raises(InvalidValue, match="field"):
+            check("field", value)
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400)])
+def test_whole_numbers_beyond_floats_are_refused_where_fractions_are_allowed(value):
+    for check in (require_positive, require_nonnegative, require_fraction):
         with pytest.raises(InvalidValue, match="field"):
             check("field", value)
 

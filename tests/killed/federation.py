@@ -33,7 +33,10 @@ class Federation:
         if self.local is None:
             self.local = Local.make(self.place / "federation", *OPTIONS, *ROUNDS)
             began = time.monotonic()
-            self.whole = self.local.run()
+            try:
+                self.whole = self.local.run()
+            except AssertionError as why:
+                raise RuntimeError("the undisturbed run has failed, so there is nothing to compare with") from why
             self.seconds = time.monotonic() - began
 
     def stop(self):

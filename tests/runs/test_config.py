@@ -116,6 +116,7 @@ def test_whole_numbers_stay_whole(tmp_path):
         ({"algorithm": ["FCSG", ["FCSG-M"]]}, InvalidValue, "must be a name or a list of names"),
         ({"engine": []}, UnknownName, r"unknown engine \[\]"),
         ({"estimator": 7}, UnknownName, "unknown estimator 7"),
+        ({"estimator": {"a:b": 1}}, UnknownName, "unknown estimator {'a:b': 1}"),
         ({"momentum": 0.5, "algorithm": "FCSG"}, InvalidValue, "momentum = 0.5 .* none of FCSG has it"),
     ],
 )

@@ -85,3 +85,10 @@ def test_a_value_of_the_wrong_type_in_a_file_is_explained():
         parser.parse_object({"seeds": {"a": 1}})
     with pytest.raises(UsageError, match=r"^unknown option 'seed'; did you mean seeds\?"):
         parser.parse_object({"seed": 1})
+
+
+def test_a_number_beyond_floats_is_explained():
+    parser = Parser(prog="fedcso try")
+    parser.add_argument("--rate", type=float)
+    with pytest.raises(UsageError, match="a whole number is too large"):
+        parser.parse_args(["--rate", "1" + "0" * 400])

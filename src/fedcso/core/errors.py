@@ -3,6 +3,7 @@
 A message starts in lower case, has no full stop at the end, and says first what is wrong and then what to do.
 """
 
+import sys
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -11,6 +12,8 @@ Check = Callable[[Any], Any]
 
 LONGEST = 1000
 """More characters of a value are not shown."""
+LONGEST_NAME, LONGEST_LIST = 100, 5000
+"""More characters of one of several names, and of all of them, are not shown: a table's columns may have any names."""
 
 
 class FedcsoError(Exception):
@@ -38,7 +41,7 @@ class UnknownName(FedcsoError, KeyError):
         known = sorted(known)
         close = get_close_matches(str(name)[:LONGEST], known, n=3)
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
-        super().__init__(f"unknown {kind} {_shown(name)}{hint} (known: {', '.join(known)})")
+        super().__init__(f"unknown {kind} {_shown(name)}{hint} (known: {list_names(known)})")
 
     def __str__(self) -> str:  # KeyError would put the message into quotes
         return str(self.args[0])
@@ -46,8 +49,17 @@ class UnknownName(FedcsoError, KeyError):
 
 def _shown(value: object) -> str:
     """Return a value as in Python, without its end if it is very long."""
-    text = repr(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return shorten(repr(value), LONGEST)
+
+
+def list_names(names: Iterable[str]) -> str:
+    """Return names separated by commas, without the ends of very long ones and without the end of a very long list."""
+    return shorten(", ".join(shorten(name, LONGEST_NAME) for name in names), LONGEST_LIST)
+
+
+def shorten(text: str, longest: int) -> str:
+    """Return a text, without its end if it is longer than that."""
+    return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 class NonFinite(FedcsoError, FloatingPointError):
@@ -96,8 +108,9 @@ def require(field: str, value: Any, holds: Check, allowed: str) -> None:
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is an int or a float; a bool is neither."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Return whether a value is a float, or an int that a float can hold; a bool is neither."""
+    whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    return whole or isinstance(value, float)
 
 
 def require_positive(field: str, value: Any) -> None:

@@ -56,8 +56,9 @@ def describe(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
         from fedcso.datasets.tables.describe import describe_table  # imported here because pandas loads slowly
 
         columns = {key: str(order.config[key]) for key in COLUMNS if order.config.get(key)}
-        described = describe_table(**(columns | site.own), seed=int(order.config["data_seed"]), place=number)
-        table = without_small_counts(described.description.as_json(), site.policy.smallest_count)
+        seed, smallest = int(order.config["data_seed"]), site.policy.smallest_count
+        described = describe_table(**(columns | site.own), seed=seed, place=number, fewest=smallest)
+        table = without_small_counts(described.description.as_json(), smallest)
         return {"number": number, "table": table}, ()
     holding = site.holding(order, app)
     size = holding.problem.size(holding.data)

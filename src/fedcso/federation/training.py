@@ -10,15 +10,19 @@ from fedcso.engines.client import Client, local_round
 from fedcso.federation.acceptance import REPORTED
 from fedcso.federation.memory import Memory
 from fedcso.federation.request import Order
-from fedcso.federation.site import Site
+from fedcso.federation.site import Site, SiteData
 from fedcso.federation.sovereignty.audit import require_budget
 from fedcso.federation.sovereignty.protection import Protected
 
 
 def train(order: Order, tree: Tree, site: Site, app: Path) -> tuple[dict[str, Any], Tree]:
     """Run q local steps from the coordinator's message."""
+    return train_on(site.holding(order, app), order, tree, site)
+
+
+def train_on(holding: SiteData, order: Order, tree: Tree, site: Site) -> tuple[dict[str, Any], Tree]:
+    """Run q local steps from the coordinator's message on data that are loaded."""
     require_budget(site.folder, site.policy.update)
-    holding = site.holding(order, app)
     work = site.work(order, holding)
     states, memories = Memory(site.folder, order.run), Memory(site.folder, f"{order.run}/codec")
     local = states.recall(order.remembered)

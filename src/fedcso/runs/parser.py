@@ -41,7 +41,10 @@ class Parser(jsonargparse.ArgumentParser):
 
     def parse_args(self, args: Sequence[str] | None = None, *rest: Any, **more: Any) -> Any:  # type: ignore[override]
         """Parse arguments as jsonargparse does, after `use_underscores` and `join_repeated`."""
-        return super().parse_args(join_repeated(use_underscores(args or [])), *rest, **more)
+        try:
+            return super().parse_args(join_repeated(use_underscores(args or [])), *rest, **more)
+        except OverflowError:
+            self.error("a whole number is too large for the computer's floating-point numbers; give a smaller one")
 
     def format_help(self, *formatter: Any) -> str:
         """Return the help, with dashes in the names of options; the short one if there is one."""

@@ -180,7 +180,7 @@ def find_estimator(name: str, root: Path = user_code.HERE) -> Estimator:
     """Return the estimator with this name, or one's own as `path.py:name` or `module:name`."""
     if name in ESTIMATORS:
         return ESTIMATORS[name]
-    if not user_code.is_own(str(name)):  # a file may have a number there
+    if not (isinstance(name, str) and user_code.is_own(name)):  # a file may have anything there
         raise UnknownName(ESTIMATORS.kind, name, [*ESTIMATORS, AUTO, "path.py:name", "module:name"])
     found = user_code.load("estimator", name, root)
     if not isinstance(found, Estimator):

@@ -200,3 +200,16 @@ def test_a_site_takes_part_through_load_sites(tmp_path, federation):
     path.write_text(json.dumps(agreement | {"place": 1}))
     again = load_sites(str(tmp_path / "oslo.csv"), "y", agreement=str(path))
     assert torch.equal(again.train[0].inputs, sites["oslo"].train[0].inputs)
+
+
+@pytest.mark.parametrize(("ones", "told"), [(4, (1.0, 0.0)), (30, (1.3, 0.4583))])
+def test_the_mean_of_a_column_with_two_values_does_not_tell_that_one_of_them_is_rare(ones, told, tmp_path):
+    values = np.where(np.arange(100) < ones, 2, 1)
+    pd.DataFrame({"sex": np.tile(values, 10), "x": np.arange(1000) % 7, "y": np.arange(1000) % 2}).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    described = describe_table(str(tmp_path / "t.csv"), "y", fewest=100).description
+    assert described.rows > 500
+    assert (described.columns["sex"].mean, described.columns["sex"].deviation) == pytest.approx(told, abs=0.05)
+    if ones < 10:
+        assert described.columns["sex"].deviation == 0

@@ -131,6 +131,13 @@ def test_an_array_that_fits_in_no_memory_is_refused(tmp_path):
         read_sheet(tmp_path / "t.npz")
 
 
+def test_a_member_that_is_not_an_array_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
+        archive.writestr("notes.txt", "not an array")
+    with pytest.raises(FedcsoError, match=r"notes\.txt is not an array"):
+        read_sheet(tmp_path / "t.npz")
+
+
 def test_new_rows_are_read_like_training_rows(tmp_path):
     (tmp_path / "new.csv").write_text("x;day\n1,5;31.01.2020\n2,5;1.2.2020\n")
     assert read_table(tmp_path / "new.csv").to_dict("list") == {"x": [1.5, 2.5], "day": ["31.01.2020", "1.2.2020"]}

@@ -12,6 +12,7 @@ from fedcso.federation.deploy.deployment import Deployment, site_process
 from fedcso.federation.deploy.keys import make_site_key
 from fedcso.federation.sovereignty.approval import approve, files_of_app
 from tests.command_line import FINE, call
+from tests.federation.real.faults import fault
 from tests.federation.real.local import outcomes, wait_until
 
 QUADRATIC = ["--problem", "nested_quadratic", "--algorithm", "FCSG-M", "--rounds", 1, "--local-steps", 2, "--sites", 1]
@@ -40,7 +41,7 @@ def outsider(local, place, address):
 
 
 @pytest.mark.federation
-def test_a_holder_of_the_ca_elsewhere_can_do_nothing_and_a_site_can_join(open_to_sites, tmp_path):
+def test_a_holder_of_the_ca_elsewhere_can_do_nothing_and_a_site_can_join(record_property, open_to_sites, tmp_path):
     local, deployment = open_to_sites, open_to_sites.deployment
     port, control = deployment.address()["port"], deployment.address()["control"]
     with socket.socket() as probe:
@@ -70,6 +71,7 @@ def test_a_holder_of_the_ca_elsewhere_can_do_nothing_and_a_site_can_join(open_to
     deployment.processes.start(site_process("0"), command, environment(place / "flwr"))
     assert outcomes(local.run(), 1) == {"0": "answered"}
     assert len(re.findall('"run-id"', deployment.flwr("list", "fedcso", "--format", "json").stdout)) == 1
+    record_property(*fault("a holder of `ca.crt` elsewhere lists, registers or starts", "404; a site can join there"))
 
 
 @pytest.mark.federation

@@ -4,6 +4,7 @@ import pytest
 
 from fedcso.runs.config import RunConfig
 from tests.command_line import read_csv
+from tests.federation.real.faults import fault, seconds_of
 from tests.federation.real.local import assert_same, final, outcomes, simulated
 
 QUADRATIC = ["--problem", "nested_quadratic", "--local-steps", 5, "--outer-batch", 2]
@@ -20,7 +21,7 @@ def assert_like_the_simulation(folder, *algorithms):
         assert set(outcomes(folder, rounds, algorithm).values()) == {"answered"}
 
 
-def test_methods_with_momentum_and_local_state_equal_the_simulation(start):
+def test_methods_with_momentum_and_local_state_equal_the_simulation(record_property, start):
     # As small as it can be: in the second round, two sites use the states that they kept after the first.
     small = ["--sites", 2, "--rounds", 2]
     local = start(*QUADRATIC, *small, "--algorithm", "FCSG-M", "Acc-FCSG-M", "--initial-batch", 4)
@@ -32,6 +33,7 @@ def test_methods_with_momentum_and_local_state_equal_the_simulation(start):
     rows = read_csv(folder.path / "sites.csv")
     assert len(rows) == 2 * 2 * 2
     assert all(float(row["seconds"]) > 0 and int(row["bytes_up"]) > 0 for row in rows)
+    record_property(*fault("none (two sites)", "the simulation's numbers", seconds=seconds_of(folder, 2)))
 
 
 @pytest.mark.federation

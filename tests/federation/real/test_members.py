@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from tests.command_line import FINE, call
+from tests.federation.real.faults import fault
 from tests.federation.real.local import (
     assert_same,
     end,
@@ -54,7 +55,7 @@ def assert_as_if_absent(folder, site, told):
 
 
 @pytest.mark.federation
-def test_a_site_is_removed_in_the_middle_of_a_run_which_goes_on_with_the_rest(start, tmp_path):
+def test_a_site_is_removed_in_the_middle_of_a_run_which_goes_on_with_the_rest(record_property, start, tmp_path):
     local, run, folder = under_way(start, 4, slow=[1, 2])
     key = kept_key(local, "2", tmp_path)
     assert call("flower", "keys", local.deployment.folder, "--rotate").code == FINE  # of the coordinator; no one minds
@@ -75,10 +76,16 @@ def test_a_site_is_removed_in_the_middle_of_a_run_which_goes_on_with_the_rest(st
     again = call("flower", "remove", local.deployment.folder, "2")
     assert again.code != FINE
     assert "unknown site '2'" in again.err
+    replaced = "nobody was left out; new connections got the new one"
+    record_property(*fault("the coordinator's certificate is replaced in round 2 of 4", replaced))
+    rest = "the run went on with the others; the site's key was refused, after a restart too"
+    record_property(*fault("a site is removed in round 2 of 4", rest, "that site's other rounds"))
 
 
 @pytest.mark.federation
-def test_a_sites_key_is_replaced_in_the_middle_of_a_run_and_the_site_comes_back_with_its_state(start, tmp_path):
+def test_a_sites_key_is_replaced_in_the_middle_of_a_run_and_the_site_comes_back_with_its_state(
+    record_property, start, tmp_path
+):
     local, run, folder = under_way(start, 5, slow=[1, 2, 3])
     key = kept_key(local, "2", tmp_path)
     replaced = call("flower", "keys", local.deployment.folder, "--rotate", "--site", "2")
@@ -89,3 +96,5 @@ def test_a_sites_key_is_replaced_in_the_middle_of_a_run_and_the_site_comes_back_
     assert_as_if_absent(folder, "2", found)
     assert "lost its local state" not in (folder.path / "log.txt").read_text()
     assert_refused(local, tmp_path, key)
+    back, missed = "the old key was refused; the site came back with its state", len(found) - found.count("answered")
+    record_property(*fault("a site's key is replaced in round 2 of 5", back, f"{missed} rounds of that site"))

@@ -13,6 +13,7 @@ from fedcso.federation.deploy.processes import free_port
 from fedcso.federation.sovereignty.approval import approve, files_of_app
 from fedcso.federation.sovereignty.writing import write_policy
 from tests.command_line import BROKE_OFF, FINE, call
+from tests.federation.real.faults import fault
 from tests.federation.real.local import outcomes, wait_until
 
 QUADRATIC = ["--problem", "nested_quadratic", "--algorithm", "FCSG-M", "--rounds", 1, "--local-steps", 2, "--sites", 3]
@@ -38,7 +39,7 @@ def refused(local, tmp_path, authority, key, name="2"):
 
 
 @pytest.mark.federation
-def test_only_registered_keys_over_tls_of_the_right_authority_get_in(start, tmp_path):
+def test_only_registered_keys_over_tls_of_the_right_authority_get_in(record_property, start, tmp_path):
     local = start(*QUADRATIC, "--min-sites", 2, "--wait-seconds", 40, sites=2)
     ca, own = local.deployment.keys / "ca.crt", tmp_path / "own-key"
     make_site_key(own)
@@ -61,10 +62,11 @@ def test_only_registered_keys_over_tls_of_the_right_authority_get_in(start, tmp_
     assert outcomes(folder, 1) == {"0": "answered", "1": "answered", "2": "not connected"}
     listed = local.deployment.flwr("supernode", "list", "fedcso", "--format", "json").stdout
     assert listed.count('"online"') == 2
+    record_property(*fault(f"a node with {', '.join(attempts)}", "refused by the SuperLink; the others' run went on"))
 
 
 @pytest.mark.federation
-def test_a_node_with_a_name_that_another_has_or_no_one_has_is_turned_away(start, tmp_path):
+def test_a_node_with_a_name_that_another_has_or_no_one_has_is_turned_away(record_property, start, tmp_path):
     local = start(*QUADRATIC, "--min-sites", 1, "--wait-seconds", 60, sites=1)
     local.deployment.make_keys(["1", "2"])
     update_register(local.deployment)
@@ -84,10 +86,11 @@ def test_a_node_with_a_name_that_another_has_or_no_one_has_is_turned_away(start,
     assert "another node has the same name" in said
     assert "site nowhere" in said
     assert [site for site, outcome in outcomes(folder, 1).items() if outcome == "answered"] == ["0"]
+    record_property(*fault("a node uses another node's name, or a name that is not in the list", "refused and named"))
 
 
 @pytest.mark.federation
-def test_a_changed_app_is_not_run_until_it_is_approved(start, tmp_path):
+def test_a_changed_app_is_not_run_until_it_is_approved(record_property, start, tmp_path):
     local = start(*QUADRATIC, "--min-sites", 3, "--wait-seconds", 20)
     app = local.deployment.package / "client_app.py"
     app.write_text(f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n{app.read_text()}")
@@ -106,6 +109,8 @@ def test_a_changed_app_is_not_run_until_it_is_approved(start, tmp_path):
     audited = call("flower", "audit", local.deployment.site_folder("0"))
     assert audited.code == FINE
     assert "refused by policy" in audited.out
+    waited = 'no site ran it, and the coordinator was told "refused by policy"; resumed when the sites had approved it'
+    record_property(*fault("the coordinator's app has changed", waited))
 
 
 @pytest.mark.federation

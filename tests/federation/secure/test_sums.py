@@ -20,6 +20,7 @@ from fedcso.federation.secure import answers
 from fedcso.federation.secure.fixed_point import Ranges, encode, exponent
 from fedcso.federation.secure.revealed import Revealed
 from fedcso.federation.secure.terms import settings_digest
+from fedcso.federation.site import Site
 from fedcso.federation.sovereignty.audit import messages_in
 from fedcso.federation.wire import unpack
 from fedcso.runs.callbacks import Interrupted
@@ -108,6 +109,13 @@ def test_the_mean_is_the_plain_one_of_fixed_point_numbers_bit_for_bit(settings, 
     trace = sites.play(monkeypatch)
     assert_bit_for_bit(trace.shared, plain_mean(encoded, sites=3))
     assert len({weight for *_, weight in encoded}) == (3 if settings else 1)
+
+
+def test_sites_that_count_by_size_load_their_tables_once_for_an_update(tmp_path, monkeypatch):
+    sites, loaded, load = of(tmp_path, **TABLES), [], Site.holding
+    monkeypatch.setattr(Site, "holding", lambda site, *told: loaded.append(site.name) or load(site, *told))
+    sites.play(monkeypatch)
+    assert sorted(loaded) == sites.names
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -12,7 +12,7 @@ def check_site(
     data: str, label: str, positive: str, drop: str, columns: str, *, as_json: bool, smallest_count: int
 ) -> None:
     """Print a summary of what is sent, or the message itself."""
-    whole, parts, notes = describe_table(data, label, positive, drop, columns)
+    whole, parts, notes = describe_table(data, label, positive, drop, columns, fewest=smallest_count)
     described = Description.read("", without_small_counts(whole.as_json(), smallest_count))
     if as_json:
         print(json.dumps(described.as_json(), indent=1))
@@ -24,7 +24,7 @@ def check_site(
         print(f"pictures of {'×'.join(map(str, described.pictures))}: only their shape\n")
     else:
         show([_row(name, column) for name, column in described.columns.items()])
-        print(f"Numbers of rows below {smallest_count} (smallest_count) are withheld; they are shown as 0.\n")
+        print(f"Numbers of rows below {smallest_count} (smallest_count) are withheld: they count with a larger one.\n")
     print(
         "Sent in every round: the model after training here (and what else the method averages, such as u), the number"
     )

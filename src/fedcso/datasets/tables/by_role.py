@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fedcso.core.errors import FedcsoError
+from fedcso.core.errors import FedcsoError, list_names
 from fedcso.datasets.tables.columns import missing, numbers, texts
 from fedcso.datasets.tables.files import site_of, table_files
 from fedcso.datasets.tables.formats import read_sheet
@@ -34,7 +34,7 @@ def read_by_role(path: str, numeric: Mapping[str, str], named: Mapping[str, str]
         for name in dict.fromkeys(sites.tolist()):
             by_site.setdefault(name, []).append({role: values[sites == name] for role, values in part.items()})
     if not by_site:
-        raise FedcsoError(f"{path} has no row with a value in all of the columns {', '.join(_chosen(numeric, named))}")
+        raise FedcsoError(f"{path} has no row with a value in all of the columns {list_names(_chosen(numeric, named))}")
     joined = [
         {role: np.concatenate([part[role] for part in parts]) for role in (*numeric, *named)}
         for parts in by_site.values()
@@ -54,7 +54,7 @@ def _read_file(
         if not name:
             raise FedcsoError(
                 f"--{role.replace('_', '-')} is missing: name the column of {file} that holds the {role} "
-                f"(it has {', '.join(frame.columns)})"
+                f"(it has {list_names(frame.columns)})"
             )
     columns = {role: column_of(frame, name, file) for role, name in {**numeric, **named}.items()}
     complete = ~np.any([missing(column) for column in columns.values()], axis=0)

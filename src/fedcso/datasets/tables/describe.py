@@ -1,6 +1,8 @@
 """Describe a site's table for the coordinator: counts, means and standard deviations of columns, never a row.
 
-Categories that occur fewer than five times, and means of fewer than five values, are left out.
+Categories that occur fewer than five times, and means of fewer than five values, are left out. The mean of a column
+with two values, such as 0 and 1, would tell how often each of them occurs: if one occurs fewer than five times, the
+column is described as if it had the other one everywhere.
 """
 
 from collections import Counter
@@ -133,9 +135,16 @@ def own_rows(data: str, label: str, positive: str, drop: str, columns: str, seed
 
 
 def describe_table(
-    data: str, label: str = "", positive: str = "", drop: str = "", columns: str = "", seed: int = 0, place: int = 0
+    data: str,
+    label: str = "",
+    positive: str = "",
+    drop: str = "",
+    columns: str = "",
+    seed: int = 0,
+    place: int = 0,
+    fewest: int = FEWEST,
 ) -> Described:
-    """Describe the training rows of a site's own table."""
+    """Describe the training rows of a site's own table; of fewer rows than `fewest` nothing is said."""
     rows, labels, parts = own_rows(data, label, positive, drop, columns, seed, place)
     train, positives = parts["train"], int(labels[parts["train"]].sum())
     sizes = {part: len(chosen) for part, chosen in parts.items()}
@@ -145,7 +154,7 @@ def describe_table(
         return Described(described, sizes, rows.notes + copies_across_parts(prints, parts))
     keep = names_of(columns)
     kinds = {name: kind(rows.features[name]) for name in rows.features.columns}
-    told = {name: _column(rows.features[name].iloc[train], kinds[name], name in keep) for name in kinds}
+    told = {name: _column(rows.features[name].iloc[train], kinds[name], name in keep, fewest) for name in kinds}
     used = {name: kinds[name] for name, column in told.items() if column.kind != IDENTIFIERS}
     notes = [
         *rows.notes,
@@ -160,42 +169,45 @@ def describe_table(
     return Described(Description(len(train), positives, told), sizes, notes)
 
 
-def _column(column: pd.Series, kind: str, keep: bool) -> Column:
-    described = DESCRIBE[kind](column)
+def _column(column: pd.Series, kind: str, keep: bool, fewest: int) -> Column:
+    described = DESCRIBE[kind](column, max(fewest, FEWEST))
     if not keep and described.given > MANY and identifies(column, kind, np.zeros(len(column), dtype=np.int64)):
         return Column(IDENTIFIERS, described.given, described.missing)
     return described
 
 
-def _numbers(column: pd.Series) -> Column:
+def _numbers(column: pd.Series, fewest: int) -> Column:
     """Describe numbers, and words for yes and no also as categories, which they may be at other sites."""
-    words = {} if column.dtype.kind in "biuf" else _common(column)
-    return _moments(numbers(column), words if truth(words) else {})
+    words = {} if column.dtype.kind in "biuf" else _common(column, fewest)
+    return _moments(numbers(column), words if truth(words) else {}, fewest)
 
 
-def _moments(values: np.ndarray, categories: dict[str, int]) -> Column:
+def _moments(values: np.ndarray, categories: dict[str, int], fewest: int) -> Column:
     given = values[~np.isnan(values)]
-    if len(given) < FEWEST:
+    if len(given) < fewest:
         return Column(NUMBERS, 0, len(values))
     counted = len(given), len(values) - len(given)
+    distinct, counts = np.unique(given, return_counts=True)
+    if len(distinct) == 2 and counts.min() < fewest:
+        return Column(NUMBERS, *counted, float(distinct[counts.argmax()]), 0.0, categories)
     return Column(NUMBERS, *counted, float(given.mean()), float(given.std()), categories)
 
 
-def _dates(column: pd.Series) -> Column:
+def _dates(column: pd.Series, fewest: int) -> Column:
     read = dates(column)
     gone = int(np.isnat(read).sum())
-    parts = {part: _moments(part_of(read, part), {}) for part in PARTS}
+    parts = {part: _moments(part_of(read, part), {}, fewest) for part in PARTS}
     return Column(DATES, len(read) - gone, gone, parts=parts, day_first=day_first(column))
 
 
-def _categories(column: pd.Series) -> Column:
+def _categories(column: pd.Series, fewest: int) -> Column:
     given = sum(value is not None for value in texts(column))
-    return Column(CATEGORIES, given, len(column) - given, categories=_common(column))
+    return Column(CATEGORIES, given, len(column) - given, categories=_common(column, fewest))
 
 
-def _common(column: pd.Series) -> dict[str, int]:
+def _common(column: pd.Series, fewest: int) -> dict[str, int]:
     counts = Counter(value for value in texts(column) if value is not None)
-    return {value: count for value, count in sorted(counts.items()) if count >= FEWEST}
+    return {value: count for value, count in sorted(counts.items()) if count >= fewest}
 
 
 DESCRIBE = {NUMBERS: _numbers, DATES: _dates, CATEGORIES: _categories}

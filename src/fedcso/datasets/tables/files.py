@@ -4,7 +4,7 @@ import glob
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from fedcso.core.errors import FedcsoError, InvalidValue
+from fedcso.core.errors import FedcsoError, InvalidValue, list_names
 from fedcso.datasets.tables.formats import FORMATS, ending
 
 ENDINGS = ", ".join(FORMATS)
@@ -50,7 +50,7 @@ def listed(names: Iterable[str]) -> str:
     """List names; if there are many, list the first and the number of the others."""
     every = list(names)
     more = f" and {len(every) - SHOWN} more" if len(every) > SHOWN else ""
-    return ", ".join(every[:SHOWN]) + more
+    return list_names(every[:SHOWN]) + more
 
 
 def _in_folder(folder: Path) -> tuple[list[Path], list[str]]:

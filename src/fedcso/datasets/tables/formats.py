@@ -99,6 +99,8 @@ def _npz(file: Path, wanted: Collection[str]) -> Sheet:
     pictures: dict[str, np.ndarray] = {}
     with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
         for name, array in arrays.items():
+            if not isinstance(array, np.ndarray):  # bytes of any other file
+                raise ValueError(f"{name} is not an array")
             if array.ndim == 4 and array.dtype.kind in "buif":
                 pictures[name] = array
                 continue

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName
+from fedcso.core.errors import FedcsoError, InvalidValue, UnknownName, list_names
 from fedcso.datasets.tables import pictures
 from fedcso.datasets.tables.columns import check, texts, words_among_numbers
 from fedcso.datasets.tables.files import listed, site_of, table_files
@@ -120,7 +120,7 @@ def _rows(file: Path, roles: Roles) -> tuple[TableRows, list[str]]:
     sheet = read_sheet(file, [name for name in (roles.label, roles.site) if name])
     frame = sheet.frame
     if not roles.label:
-        names = ", ".join(frame.columns)
+        names = list_names(frame.columns)
         raise FedcsoError(f"--label is missing: name the column of {file} that holds the labels (it has {names})")
     labels = texts(column_of(frame, roles.label, file))
     labelled = np.array([value is not None for value in labels])

@@ -63,6 +63,8 @@ def _register(control: ControlHttpClient, key: bytes, site: str) -> None:
 def replace_key(deployment: Deployment, site: str, public: Path | None) -> None:
     """Accept another key of a site, and its old one no longer; restart the site if it runs on this machine.
 
+    The other sites on this machine are told the new key; those elsewhere must be told by people.
+
     Args:
         deployment: the federation
         site: a site that is known or was removed
@@ -81,6 +83,9 @@ def replace_key(deployment: Deployment, site: str, public: Path | None) -> None:
     running = deployment.processes.alive()
     if SUPERLINK in running:
         update_register(deployment)
+    for other in deployment.known_sites():
+        if site_process(other) in running:
+            deployment.introduce(other)
     if public is None and site_process(site) in running:
         deployment.processes.stop([site_process(site)])
         deployment.start_site(site)

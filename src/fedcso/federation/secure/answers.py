@@ -14,9 +14,9 @@ from fedcso.federation.secure.fixed_point import Ranges, encode, flatten, unflat
 from fedcso.federation.secure.identity import Identity
 from fedcso.federation.secure.keeping import Keeping
 from fedcso.federation.secure.terms import Terms, digest_parts, settings_digest
-from fedcso.federation.site import Site
+from fedcso.federation.site import Site, SiteData
 from fedcso.federation.sovereignty.policy import Refused
-from fedcso.federation.training import train
+from fedcso.federation.training import train_on
 from fedcso.federation.wire import Unreadable
 
 Answer = tuple[dict[str, Any], Tree]
@@ -43,8 +43,10 @@ def secure_update(order: Order, tree: Tree, site: Site, app: Path) -> Answer:
     """Train, and send the update masked; the training loss is masked, too."""
     terms, keeping = _told(order, site)
     own = party.receive(keeping.take("secure_update", terms), order.secure["boxes"])
-    _require_agreed(terms, order, tree, site, app)
-    words, sent = train(order, tree, _clipping(site, order), app)
+    _require_same_model(terms, tree)
+    holding = site.holding(order, app)
+    _require_own_weight(terms, site, holding)
+    words, sent = train_on(holding, order, tree, _clipping(site, order))
     ranges, count = Ranges.parse(terms.ranges), len(terms.sites)
     whole = summands(sent, words.pop("train_loss"), ranges)
     encoded = encode(whole, ranges, count, terms.share(site.name))
@@ -101,22 +103,21 @@ def _identity(order: Order, site: Site) -> Identity:
     return Identity.read(site.name, site.folder, site.key, Terms.read(order.secure["terms"]).sites)
 
 
-def _require_agreed(terms: Terms, order: Order, tree: Tree, site: Site, app: Path) -> None:
-    """Raise `Refused` unless the model is the one that all sites have signed, and sites count alike or by size."""
+def _require_same_model(terms: Terms, tree: Tree) -> None:
+    """Raise `Refused` unless the model is the one that all sites have signed."""
     try:
         found = digest_parts(tree["shared"])
     except (LookupError, TypeError, AttributeError) as error:
         raise Unreadable("the message has no model") from error
     if not found.items() <= terms.parts.items():
         raise Refused("the model is not the one in the terms of the sum, which all sites have signed")
-    told = terms.weights[terms.sites.index(site.name)]
-    if min(terms.weights) < max(terms.weights) and told != (size := _size(order, site, app)):
+
+
+def _require_own_weight(terms: Terms, site: Site, holding: SiteData) -> None:
+    """Raise `Refused` unless sites count alike, or this one by its size."""
+    told, size = terms.weights[terms.sites.index(site.name)], holding.problem.size(holding.data)
+    if min(terms.weights) < max(terms.weights) and told != size:
         raise Refused(f"sites count differently, and this one has the size {size}, but the terms of the sum say {told}")
-
-
-def _size(order: Order, site: Site, app: Path) -> int | None:
-    holding = site.holding(order, app)
-    return holding.problem.size(holding.data)
 
 
 def _clipping(site: Site, order: Order) -> Site:
