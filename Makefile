@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test test-federation test-oldest test-python audit licences two-federations lint types warm tests docs dist bench format clean
+.PHONY: run test test-federation test-oldest test-python test-dist audit licences two-federations lint types warm tests docs dist bench format clean
 
 run: $(VENV)/.installed
 	$(BIN)/fedcso tour
@@ -77,6 +77,14 @@ dist: $(VENV)/.installed-dev
 	$(BIN)/python -m build --quiet --outdir dist
 	@ls dist
 
+# Wheel and sdist, each installed in an empty environment from which nothing of this repository can be reached.
+test-dist: dist
+	set -e; for file in $(CURDIR)/dist/fedcso-*; do \
+		rm -rf .venv-dist; $(PYTHON) -m venv .venv-dist; \
+		.venv-dist/bin/pip install --quiet --no-compile $$file; \
+		(cd .venv-dist && bin/fedcso doctor && bin/fedcso tour --quick && echo "$$file works"); \
+	done
+
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 
@@ -85,7 +93,7 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .venv-3.* .venv-audit build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) .venv-3.* .venv-audit .venv-dist build dist .mypy_cache .pytest_cache .ruff_cache
 
 # The stamp files make sure that packages are installed once, and again when pyproject.toml has changed.
 # A new pip finds versions faster; what is never imported need not be compiled.

@@ -1,7 +1,8 @@
-"""Run the tour and the quick tests with each Python of the machine, for `make test-python`:  python tests/pythons.py TESTS …
+"""Run the tour and the quick tests with each Python of the machine:  python tests/pythons.py TESTS …
 
-Each version has an environment of its own, `.venv-3.12`, which is kept. Where the package index has no small build of torch
-for a version, plain pip installs gigabytes for graphics cards. Uses the standard library only.
+This is `make test-python`. Each version has an environment of its own, `.venv-3.12`, which is kept. Where the package
+index has no small build of torch for a version, plain pip installs gigabytes for graphics cards. Uses the standard
+library only.
 """
 
 import os
