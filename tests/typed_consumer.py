@@ -57,9 +57,10 @@ def run_and_compare(out: Path) -> pd.DataFrame:
     run = fedcso.run(make_task(), methods, seeds=2, rounds=2, local_steps=2, out=str(out), say=lambda line: None)
     loaded = fedcso.load(run.folder)
     assert isinstance(loaded, fedcso.RunResult)
-    weights: dict[str, torch.Tensor] = loaded.model("SignedSteps", seed=1, which="final")
+    names: list[str] = loaded.table["algorithm"].unique().tolist()
+    weights: dict[str, torch.Tensor] = loaded.model(names[1], seed=1, which="final")
     assert weights
-    return fedcso.compare(loaded, baseline="SignedSteps").differences
+    return fedcso.compare(loaded, baseline=names[1]).differences
 
 
 def tune_and_fit(rows: pd.DataFrame) -> tuple[list[str], pd.DataFrame]:
