@@ -14,7 +14,7 @@ def draw(latex: str, size: float = 13.0) -> str:
     _, _, drawing = output.getvalue().partition("<svg")
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.S)
     drawing = drawing.replace("fill: #ffffff", "fill: none")  # the background
-    return "<svg role='img'" + re.sub(r"(fill|stroke): #000000", r"\1: currentColor", drawing)
+    return "<svg role='img' fill='currentColor'" + drawing
 
 
 def setup(app: Any) -> None:
