@@ -1,4 +1,4 @@
-# Needs only Python 3.11; the first target that is made sets up .venv.
+# Needs only Python 3.11, 3.12 or 3.13; the first target that is made sets up .venv.
 #   make run    show in a minute what this is for, on embedded data
 #   make test   check style and types, and run the tests
 #   make bench  run the benchmarks and write docs/performance.md (QUICK=1 takes less than five minutes)
@@ -10,7 +10,7 @@ BIN    := $(VENV)/bin
 # which takes three times as long as importing it.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-federation test-oldest audit licences two-federations lint types warm tests docs dist bench format clean
+.PHONY: run test test-federation test-oldest test-python test-dist audit licences two-federations lint types warm tests docs dist bench format clean
 
 run: $(VENV)/.installed
 	$(BIN)/fedcso tour
@@ -61,6 +61,10 @@ test-oldest:
 	$(OLDEST)/bin/pip install --quiet --no-compile -r $(OLDEST)/oldest.txt pytest==8.0 hypothesis==6.100
 	PYTHONPATH=src $(OLDEST)/bin/python -m pytest -p no:cacheprovider -W ignore::DeprecationWarning $(QUICK_TESTS)
 
+# The tour and the quick tests with Python 3.11, 3.12 and 3.13, as far as the machine has them.
+test-python:
+	$(PYTHON) tests/pythons.py $(QUICK_TESTS)
+
 # Known vulnerabilities of all installed packages; says so if the registry does not answer.
 audit: $(VENV)/.installed-dev
 	$(PYTHON) -m venv .venv-audit
@@ -80,6 +84,14 @@ dist: $(VENV)/.installed-dev
 	$(BIN)/python -m build --quiet --outdir dist
 	@ls dist
 
+# Wheel and sdist, each installed in an empty environment from which nothing of this repository can be reached.
+test-dist: dist
+	set -e; for file in $(CURDIR)/dist/fedcso-*; do \
+		rm -rf .venv-dist; $(PYTHON) -m venv .venv-dist; \
+		.venv-dist/bin/pip install --quiet --no-compile $$file; \
+		(cd .venv-dist && bin/fedcso doctor && bin/fedcso tour --quick && echo "$$file works"); \
+	done
+
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 
@@ -88,7 +100,7 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .venv-audit build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) .venv-3.* .venv-audit .venv-dist build dist .mypy_cache .pytest_cache .ruff_cache
 
 # The stamp files make sure that packages are installed once, and again when pyproject.toml has changed.
 # A new pip finds versions faster; what is never imported need not be compiled.

@@ -11,7 +11,8 @@ from docs import api, gallery
 project = "fedcso"
 author = "The fedcso developers"
 version = release = fedcso.__version__
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "docs.formulas"]
+html_math_renderer = "svg"  # of docs.formulas, which needs no network
 nb_execution_mode = "force"  # the notebooks are kept without outputs
 nb_execution_in_temp = True
 nb_execution_raise_on_error = True
@@ -21,6 +22,8 @@ myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "fedcso"
+html_static_path = ["_static"]
+html_css_files = ["fedcso.css"]
 exclude_patterns = ["_build"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

@@ -1,5 +1,6 @@
 """Wheel and sdist hold what is needed, and the wheel runs from an environment that has nothing of this repository."""
 
+import re
 import subprocess
 import sys
 import tarfile
@@ -7,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 import fedcso
 
@@ -67,3 +69,10 @@ def test_it_runs_from_the_wheel(built, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(str(place))
     assert list((tmp_path / "runs").glob("*/report.html"))
+
+
+def test_the_changelog_and_the_citation_name_the_version_and_its_date():
+    about = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert about["version"] == fedcso.__version__
+    newest = re.search(r"^## \[(\d.*?)\] - (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert newest.groups() == (fedcso.__version__, str(about["date-released"]))

@@ -114,6 +114,20 @@ def test_links_lead_to_files_that_are_there(page):
         assert (page.parent / path).is_file(), path
 
 
+def anchors(page):
+    """Return the anchors of a page's headings, as MyST and code hosts make them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M)
+    titles = re.findall(r"^#{1,3} (.*)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md", ROOT / "CHANGELOG.md"], ids=lambda page: page.name)
+def test_links_to_headings_lead_to_headings_that_are_there(page):
+    for path, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)", page.read_text()):
+        target = page.parent / path if path else page
+        assert anchor in anchors(target), f"{path}#{anchor}"
+
+
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
 def test_files_of_the_repository_that_are_named_are_there(page):
     named = re.findall(r"\b(?:src|tests|examples|benchmarks)/[\w/.]*[\w/]", page.read_text())

@@ -20,7 +20,7 @@ def test_the_own_problem_is_the_example_and_short():
 
 def test_the_own_problem_is_solved_from_the_command_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
-    command = re.search(r"Run it: `fedcso (.*?)`", README)[1]
+    command = re.search(r"^fedcso (run examples/own_problem.py.*)$", README, re.M)[1]
     assert main([*command.split(), "--out", str(tmp_path)]) == 0
     (folder,) = tmp_path.iterdir()
     assert {"curves.png", "table.md", "metrics.csv", "report.html"} <= {file.name for file in folder.iterdir()}

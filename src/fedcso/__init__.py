@@ -152,7 +152,8 @@ __all__ = [
     "tune",
 ]
 
-__getattr__ = importer(__name__, _PLACES)
+if not TYPE_CHECKING:  # with it, a type checker would accept any name
+    __getattr__ = importer(__name__, _PLACES)
 
 
 def __dir__() -> list[str]:

@@ -84,11 +84,12 @@ __all__ = [
     "load_images",
 ]
 
-__getattr__ = importer(
-    __name__,
-    {
-        "Characters": "fedcso.datasets.characters",
-        "Examples": "fedcso.datasets.examples",
-        "Images": "fedcso.datasets.images",
-    },
-)
+if not TYPE_CHECKING:  # with it, a type checker would accept any name
+    __getattr__ = importer(
+        __name__,
+        {
+            "Characters": "fedcso.datasets.characters",
+            "Examples": "fedcso.datasets.examples",
+            "Images": "fedcso.datasets.images",
+        },
+    )

@@ -24,4 +24,5 @@ ENGINES: "Registry[Engine]" = Registry(
 )
 """Every engine by name. A new engine is a file and a row here."""
 
-__getattr__ = importer(__name__, dict.fromkeys(("run", "run_grid"), "fedcso.engines.running"))
+if not TYPE_CHECKING:  # with it, a type checker would accept any name
+    __getattr__ = importer(__name__, dict.fromkeys(("run", "run_grid"), "fedcso.engines.running"))

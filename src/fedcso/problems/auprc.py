@@ -175,7 +175,7 @@ def auprc(
         sigmoid: apply a sigmoid to the scores, with a margin below 1; scores that saturate are no longer learned
         shared: use one inner batch for all positives of a step, which takes b + m forward passes instead of b·m
         itself: weight of a positive among its own inner samples, which keeps g₂ away from 0
-        inner_positives: share of positives among inner samples, weighted so that nothing else changes; as in the data
+        inner_positives: share of positives in inner batches, weighted to leave expectations unchanged; as in the data
         prevalence: share of positives for which precision is estimated; that of each client's data
         cross_entropy: μ, weight of the cross-entropy that is added to the objective
         train_on: sites (federated), pooled (all data in one place), or the name of one site

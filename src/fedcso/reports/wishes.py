@@ -13,7 +13,7 @@ from fedcso.reports.thresholds import NotReached, Threshold, for_alerts, for_pre
 
 @dataclass(frozen=True)
 class Wishes:
-    """What a threshold should achieve on the validation data; every wish gives a threshold."""
+    """What a threshold should achieve on the validation data; each target gives a threshold."""
 
     precision: float | None = None
     """The smallest share of alerts that are right."""
@@ -22,17 +22,18 @@ class Wishes:
     alerts: float | None = None
     """The largest number of alerts in `rows` rows."""
     rows: float = 100
+    """The number of rows in which `alerts` are counted, for example those of a day."""
     prevalence: float | None = None
     """The share of positives that the model will meet; that of the validation data by default."""
 
     def __post_init__(self) -> None:
         two_rows = fixed_bins().count(np.array([-1.0, 1.0]), np.array([0, 1]))
-        self.thresholds(two_rows)  # raises now, not after a long run, if a wish is impossible
+        self.thresholds(two_rows)  # raises now, not after a long run, if a target is impossible
         if self.prevalence is not None:
             require_share("prevalence", self.prevalence)
 
     def thresholds(self, counts: ScoreCounts) -> tuple[list[Threshold], list[str]]:
-        """Return the thresholds, and a sentence for every wish that can't be fulfilled."""
+        """Return the thresholds, and a sentence for every target that can't be reached."""
         choices: list[Callable[[], Threshold]] = []
         if self.precision is not None:
             choices.append(partial(for_precision, counts, self.precision, self.prevalence))

@@ -73,7 +73,7 @@ def tour(*, quick: bool = False, seeds: int | None = None, out: str | Path = "ru
     """Show what fedcso is for, in about a minute and without downloads: a bias and its remedy, and rare positives.
 
     Args:
-        quick: a smaller version of some seconds, whose numbers mean little
+        quick: a smaller version that takes a few seconds; its numbers mean little
         seeds: the number of seeds; 5 by default
         out: where run folders are created
     """

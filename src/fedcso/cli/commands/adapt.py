@@ -2,7 +2,7 @@
 
 MODEL is the folder of a run of maml or pretraining (FOLDER:METHOD if it has several methods), or a file in its folder
 `models`. SUPPORT has one subfolder for each new class, with some images; QUERY has images to classify, also in
-subfolders: if these are called like the classes, accuracy is printed. Images are brought to the size and channels of
+subfolders: if these have the names of classes, accuracy is printed. Images are brought to the size and channels of
 the training images, and adaptation takes the steps by which the run evaluated the model. Each query image is
 classified on its own; with --together all are one batch, as in the run's evaluation: that is a little better for many
 images of all classes in equal numbers, and far worse for others.

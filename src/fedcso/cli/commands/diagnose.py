@@ -2,8 +2,8 @@
 
 The estimate is examined at the starting point x_0 of a problem, or at the models in the folder of a run. For each inner
 batch m the table shows the bias, which no number of rounds removes, beside the noise of a round, which averages out.
-Below it stands for each m whether it is large enough, judged by the bias beside ‖∇F‖ and beside the noise, and which m
-would be. The exact gradient is not needed.
+Below the table is a verdict on each m, which compares its bias with ‖∇F‖ and with the noise, and the m that would be
+large enough. The exact gradient is not needed.
 
 examples:
   fedcso diagnose invariant_logistic

@@ -10,7 +10,7 @@ The sentences are computed from the numbers of this run, and the page opens with
 examples:
   fedcso tour
   fedcso tour --seeds 10
-  fedcso tour --quick          some seconds, to see whether everything works; the numbers mean little
+  fedcso tour --quick          a few seconds, to see whether everything works; the numbers mean little
 """
 
 from fedcso.runs.folder import RunFolder
@@ -20,7 +20,7 @@ from fedcso.runs.parser import simple_parser
 def main(arguments: list[str]) -> int:
     """Carry out a new tour."""
     parser = simple_parser("tour", str(__doc__))
-    parser.add_argument("--quick", action="store_true", help="a smaller version of some seconds")
+    parser.add_argument("--quick", action="store_true", help="a smaller version that takes a few seconds")
     parser.add_argument("--seeds", type=int, help="the number of seeds (default: 5)")
     parser.add_argument("--out", default="runs", metavar="FOLDER", help="where run folders are created")
     options = parser.parse_args(arguments)

@@ -59,19 +59,19 @@ def load_sites(
 
     Args:
         data: a name (see: fedcso list datasets), your own .csv, .xlsx, .parquet or .npz file, or a folder of such files
-        label: of your own data, the column that says which rows are positive
-        site: of your own data, the column that says where a row belongs; without it every file is a site
+        label: in your own data, the column that says which rows are positive
+        site: in your own data, the column that names the site of a row; without it every file is a site
         positive: the labels that count as positive, separated by commas; 5,6,7,8,9 where there are ten classes
-        clients: built-in data, over how many sites they are dealt
-        alpha: built-in data, Dirichlet concentration of the classes per site; small is unlike, 0 means alike (IID)
-        classes: built-in data, how many of the classes each site has, if not all (a pathological split)
-        removed: built-in data, the share of the training positives that is left out
-        mirrored: pictures, train also on them mirrored
-        moved: pictures, train also on them moved by up to this many pixels
-        data_seed: decides the splits and who holds what
+        clients: for built-in data, the number of sites that they are divided among
+        alpha: for built-in data, Dirichlet concentration of the classes; sites differ more if it is small, 0 means IID
+        classes: for built-in data, the number of classes at each site, 0 for all (fewer are a pathological split)
+        removed: for built-in data, the share of the training positives that is left out
+        mirrored: for pictures, also train on mirrored ones
+        moved: for pictures, also train on ones shifted by up to this many pixels
+        data_seed: determines the splits, and which site has which data
         agreement: in a federation of real sites, the file with what they agreed on; data is then one site's own table
-        drop: of your own data, columns to leave out, separated by commas
-        columns: of your own data, the only columns to learn from, separated by commas
+        drop: in your own data, columns to leave out, separated by commas
+        columns: in your own data, the only columns to learn from, separated by commas
     """
     require_count("moved", moved, least=0)
     if agreement:

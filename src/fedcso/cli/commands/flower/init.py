@@ -1,7 +1,7 @@
 """Write a Flower app for a problem, a method and some sites, with instructions for the coordinator and for a site.
 
 The options are those of `fedcso run`, and those of a run over real sites at the end. With --from, the objective, the
-method and all settings are those that a fit has chosen; options that are given here come before them.
+method and all settings are those that a fit has chosen; options that are given here take precedence.
 
 examples:
   fedcso flower init trial --problem auprc --algorithm FCSG-M --sites 3 --rounds 5

@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
         deployment.make_keys(names[:count], [options.host] if options.host not in ("127.0.0.1", *EVERYWHERE) else [])
     elif federation.secure_aggregation:
         deployment.make_site_keys(names[:count])
-    print("starting the SuperLink (takes some seconds) …", flush=True)
+    print("starting the SuperLink (takes a few seconds) …", flush=True)
     port = deployment.start_superlink(options.host, options.port, not options.insecure)
     security = "without TLS" if options.insecure else "with TLS, sites authenticate by key"
     print(f"SuperLink   {options.host}:{port}  {security}; commands are accepted on this machine only")
