@@ -75,7 +75,7 @@ class Steps:
             return leaves(self.like)
 
         self.graph = make_fx(on_tensors)(*leaves(like))
-        self.operations = sum(node.op == "call_function" for node in self.graph.graph.nodes)
+        self.operations: int = sum(node.op == "call_function" for node in self.graph.graph.nodes)
         self.code: Callable[..., Any] | None = None
 
     def __call__(self, state: State, batch: Batch) -> Taken:
