@@ -38,7 +38,7 @@ def draw(problem: InvariantLogistic, seeds: Sequence[int]) -> None:
 class OneByOne(InvariantLogistic):
     """The same problem, whose clients' samples are drawn one client at a time."""
 
-    sample_together = None
+    sample_together = None  # type: ignore[assignment]
 
 
 def main(quick: bool = False) -> None:

@@ -101,10 +101,12 @@ WORDS = st.sampled_from(
 )
 
 
+LONG = (["doctor"], ["reproduce"], ["tour"])
+"""Commands that compute for a minute without any options."""
+
+
 @cases(30)
-@given(
-    st.lists(WORDS | st.text(max_size=6), max_size=6).filter(lambda words: words[:1] not in (["doctor"], ["reproduce"]))
-)
+@given(st.lists(WORDS | st.text(max_size=6), max_size=6).filter(lambda words: words[:1] not in LONG))
 def test_any_words(words):
     """Not those that would really compute: `run` has no problem that is small by itself."""
     small = ["--rounds", "1", "--local-steps", "1", "--seeds", "1"] if words[:1] in (["run"], ["sweep"]) else []

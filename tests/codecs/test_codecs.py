@@ -236,13 +236,15 @@ PLANS = {"all": PLAN, "few": FEW, "by size": replace(FEW, weights="size")}
 
 
 def with_plans_in_turn():
-    """Return FCSG-M with every codec and plan, and every other method with every codec, by plans in turn."""
-    return [
-        pytest.param(algorithm, codec, plan, id=f"{how}-{sent}-{name}")
-        for number, (name, algorithm) in enumerate(MOMENTUM.items())
-        for turn, (sent, codec) in enumerate(accepted_codecs(algorithm).items())
-        for how, plan in in_turn(PLANS, number + turn, len(PLANS) if algorithm is FCSGM else 1)
-    ]
+    """Return FCSG-M with every codec and plan, and every other method with two codecs, both and plans in turn."""
+    found = []
+    for number, (name, algorithm) in enumerate(MOMENTUM.items()):
+        accepted, whole = accepted_codecs(algorithm), algorithm is FCSGM
+        codecs = in_turn(accepted, 2 * number, len(accepted) if whole else min(2, len(accepted)))
+        for turn, (sent, codec) in enumerate(codecs):
+            for how, plan in in_turn(PLANS, number + turn, len(PLANS) if whole else 1):
+                found.append(pytest.param(algorithm, codec, plan, id=f"{how}-{sent}-{name}"))
+    return found
 
 
 @pytest.mark.parametrize(("algorithm", "codec", "plan"), with_plans_in_turn())

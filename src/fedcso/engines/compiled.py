@@ -46,7 +46,6 @@ def why_not_compiled(algorithm: Algorithm) -> str:
 
 def compile_graph(graph: torch.fx.GraphModule, tensors: list[torch.Tensor]) -> Callable[..., Any]:
     """Return a graph as machine code for tensors of these shapes, cached on disk."""
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_folder() / "compiled"))
     from torch._inductor import compile  # imported late: slow to load
 
     code: Callable[..., Any] = compile(graph, tensors)
@@ -74,13 +73,13 @@ class Steps:
             self.like, self.gradients = run(*unflatten_like(like, tensors))
             return leaves(self.like)
 
-        self.graph = make_fx(on_tensors)(*leaves(like))
-        self.operations = sum(node.op == "call_function" for node in self.graph.graph.nodes)
+        self.graph = make_fx(on_tensors)(*_tensors(state, batch))
+        self.operations: int = sum(node.op == "call_function" for node in self.graph.graph.nodes)
         self.code: Callable[..., Any] | None = None
 
     def __call__(self, state: State, batch: Batch) -> Taken:
         """Run the steps."""
-        tensors = leaves((state.shared, state.local, batch))
+        tensors = _tensors(state, batch)
         if self.code is None:
             self.code = compile_graph(self.graph, tensors)
         taken: Taken = unflatten_like(self.like, self.code(*tensors))
@@ -94,6 +93,8 @@ class Compiled(Stacked):
         super().__init__(algorithms, job, seeds)
         if reason := why_not_compiled(self.algorithm):
             raise _refusal(reason)
+        # Torch sets this variable itself as soon as it compiles.
+        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_folder() / "compiled"))
         self.known: dict[tuple[torch.Size, ...], Steps] = {}
 
     def parts(self, steps: range, batch: Batch) -> list[tuple[range, Advance]]:
@@ -142,6 +143,11 @@ class Compiled(Stacked):
             state = self.algorithm.step(state, answers.oracle, one, t=1)
         losses, probes = torch.stack(answers.losses), torch.stack(answers.probes)
         return Taken(state.shared, state.local, losses, probes), answers.oracle.costs.gradients
+
+
+def _tensors(state: State, batch: Batch) -> list[torch.Tensor]:
+    """Return all that steps start from. Machine code takes tensors that lie in memory as those it was compiled for."""
+    return [leaf.contiguous() for leaf in leaves((state.shared, state.local, batch))]
 
 
 def _refusal(reason: str) -> FedcsoError:

@@ -117,8 +117,8 @@ def record_of(folder: RunFolder) -> Record:
 
 
 def _stopped(folder: RunFolder, rows: Sequence[Row], declared: DeclaredMetrics) -> frozenset[tuple[str, Any]]:
-    rules = {name: folder.config()[name] for name in ("epsilon", "patience") if name in folder.config()}
-    plan = Plan(**rules)
+    settings = folder.config()
+    plan = Plan(**{name: settings[name] for name in ("epsilon", "patience") if name in settings})
     runs: dict[tuple[str, Any], list[Row]] = {}
     for row in rows:
         runs.setdefault((row["algorithm"], row["seed"]), []).append(row)
