@@ -36,13 +36,13 @@ def make_table(rows: int, columns: int, seed: int = 0) -> pd.DataFrame:
     chance = straight @ rng.normal(1.0, 0.3, straight.shape[1]) + (first * second).sum(1)
     chance = chance / chance.std() + rng.normal(0, 0.5, rows)
     ill = chance > np.quantile(chance, 1 - POSITIVE)
-    frame = {}
+    words = np.array([f"w{number}" for number in range(WORDS)])
+    frame: dict[str, Any] = {}
     for number in range(columns):
         column = values[:, number]
         if number % 10 == 9:
-            frame[f"word{number}"] = pd.Categorical.from_codes(
-                np.clip((column * 2 + WORDS / 2).astype(int), 0, WORDS - 1), [f"w{n}" for n in range(WORDS)]
-            )
+            places = np.clip((column * 2 + WORDS / 2).astype(int), 0, WORDS - 1)
+            frame[f"word{number}"] = pd.Categorical(words[places])
             continue
         if number % 7 == 6:
             column[rng.random(rows) < 0.1] = np.nan

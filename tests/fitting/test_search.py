@@ -1,11 +1,12 @@
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 
+from fedcso.core.task import Task
 from fedcso.fitting.budget import BRIEF, LEAN, THOROUGH, Cost
 from fedcso.fitting.objectives import OBJECTIVES, ORDINARY
 from fedcso.fitting.search import Search
-from fedcso.fitting.train import Trainer
+from fedcso.fitting.train import Trainer, Tried, make_task
 from fedcso.runs.study import play
 from tests.fitting.small_sites import small_sites
 
@@ -78,25 +79,45 @@ def test_a_brief_search_has_few_objectives_and_goes_from_the_first_rung_to_the_l
     assert any(one.group.key in ORDINARY for one in ranked)
 
 
+@dataclass
+class Imagined:
+    """Trains nothing: models become better up to some number of steps."""
+
+    enough: int
+    seconds: float = 0.0
+    task: Task = field(default_factory=lambda: make_task("auprc", "linear", small_sites()).for_tuning())
+
+    def train(self, name, group, rates, steps, seeds, evaluations):
+        value = min(steps, self.enough) + (group.key == "auprc") / 2
+        return [Tried(group, rate, steps, value, seeds[0], {}, steps <= self.enough, self.task, []) for rate in rates]
+
+
+def search_imagined(enough: int, seconds: float):
+    budget = replace(BRIEF, steps=40, seconds=seconds, nets=("linear",), cost=Cost(1.0, 0.0))
+    searching = Search(Imagined(enough), budget, 0, lambda line: None)
+    return searching, searching.find()
+
+
 def test_the_winner_and_ordinary_federated_learning_are_trained_for_longer_while_the_winner_improves():
-    searching, _ = search(BRIEF, nets=("mlp",), cost=Cost(1e-3, 0.0), seconds=20.0)
-    ranked = searching.find()
-    values = {}
-    for times in (4, 16, 64, 256):
-        if longer := searching.tried.get(f"{times} times as long"):
-            assert {one.total_steps for one in longer} == {40 * times}
-            assert any(one.group.key in ORDINARY for one in longer)
-            values[times] = max(one.value for one in longer)
-    assert 4 in values
-    assert ranked[0].value == max(one.value for tried in list(searching.tried.values())[1:] for one in tried)
-    assert list(values.values())[:-1] == sorted(list(values.values())[:-1])  # only the last may be no better
-    assert searching.spent <= 20.0
+    searching, ranked = search_imagined(enough=200, seconds=1e6)
+    assert [rung for rung in searching.tried if "long" in rung] == ["4 times as long", "16 times as long"]
+    assert [(one.group.key, one.steps) for one in ranked[:2]] == [("auprc", 640), ("balanced", 640)]
+    assert not searching.unfinished
 
 
-def test_a_winner_for_which_no_time_is_left_is_noticed_as_unfinished():
-    searching, _ = search(BRIEF, nets=("mlp",))
-    (best, *_) = searching.find()
-    assert searching.unfinished == best.improving
+def test_if_more_steps_do_not_help_the_shorter_run_is_chosen():
+    searching, ranked = search_imagined(enough=40, seconds=1e6)
+    assert [rung for rung in searching.tried if "long" in rung] == ["4 times as long"]
+    assert ranked[0].steps == 40
+    assert not searching.unfinished
+
+
+def test_without_time_for_more_steps_a_winner_that_improves_is_unfinished():
+    searching, ranked = search_imagined(enough=200, seconds=1000.0)
+    assert [rung for rung in searching.tried if "long" in rung] == ["4 times as long"]
+    assert ranked[0].steps == 160
+    assert searching.unfinished
+    assert searching.spent <= 1000.0
 
 
 def test_thorough_searches_try_rates_around_the_best_with_more_seeds():

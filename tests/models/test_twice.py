@@ -4,12 +4,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch.autograd import gradcheck, gradgradcheck
+from torch.func import functional_call
 
 from fedcso.core.workers import one_thread
-from fedcso.models.twice import batch_norm, convolve
+from fedcso.models.twice import BatchNorm, Convolution
 from tests.helpers import assert_close
-
-EPS = 1e-3
 
 
 @pytest.fixture(autouse=True)
@@ -23,12 +22,18 @@ def variables(*shapes):
     return tuple(torch.randn(shape, generator=rng, dtype=torch.float64).requires_grad_() for shape in shapes)
 
 
+def normalise(images, weight, bias):
+    layer = BatchNorm(len(weight)).to(images.dtype)
+    return functional_call(layer, {"weight": weight, "bias": bias}, (images,))
+
+
+def convolve(images, kernels, bias, stride):
+    layer = Convolution(kernels.shape[1], kernels.shape[0], 3, stride, padding=1).to(images.dtype)
+    return functional_call(layer, {"weight": kernels, "bias": bias}, (images,))
+
+
 def test_derivatives_of_batch_norm_agree_with_finite_differences():
     given = variables((3, 2, 2, 3), (2,), (2,))
-
-    def normalise(*given):
-        return batch_norm(*given, EPS)
-
     assert gradcheck(normalise, given)
     assert gradgradcheck(normalise, given)
 
@@ -38,7 +43,7 @@ def test_derivatives_of_a_convolution_agree_with_finite_differences(stride):
     given = variables((2, 2, 4, 3), (3, 2, 3, 3), (3,))
 
     def convolved(*given):
-        return convolve(*given, (stride, stride), (1, 1))
+        return convolve(*given, stride)
 
     assert gradcheck(convolved, given)
     assert gradgradcheck(convolved, given)
@@ -50,10 +55,10 @@ def network(images, kernels, bias, weight, shift, second, ours):
     """Return a scalar of two layers; the second kernels make the first layer's derivative by images count."""
     for one in (kernels, second):
         if ours:
-            images = batch_norm(convolve(images, one, bias, (2, 2), (1, 1)), weight, shift, EPS)
+            images = normalise(convolve(images, one, bias, 2), weight, shift)
         else:
             images = F.conv2d(images, one, bias, 2, 1)
-            images = F.batch_norm(images, None, None, weight, shift, training=True, eps=EPS)
+            images = F.batch_norm(images, None, None, weight, shift, training=True)
         images = F.relu(images)
     return images.square().mean()
 

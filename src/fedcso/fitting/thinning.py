@@ -16,9 +16,9 @@ ENOUGH_ROWS, ENOUGH_POSITIVES = 20_000, 500
 
 def choosing_share(validation: Sequence[Examples]) -> float:
     """Return the share of the sites' validation rows by which settings and iterates are chosen."""
-    rows, positives = (sum(counts) for counts in zip(*map(_count, validation), strict=True))
-    enough = max(ENOUGH_ROWS / max(rows, 1), ENOUGH_POSITIVES / max(positives, 1))
-    return min(1.0, enough)
+    counts = [_count(part) for part in validation]
+    rows, positives = sum(rows for rows, _ in counts), sum(positives for _, positives in counts)
+    return min(1.0, max(ENOUGH_ROWS / max(rows, 1), ENOUGH_POSITIVES / max(positives, 1)))
 
 
 def choosing_rows(validation: Sequence[Examples]) -> Examples:

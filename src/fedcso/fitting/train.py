@@ -29,8 +29,9 @@ EVALUATIONS = 20
 CLIP = 1.0
 """The largest norm of a gradient."""
 
-LATE = 0.9
-"""A run whose chosen iterate is later than this share of its steps was still improving."""
+LATE = 0.75
+"""A run whose chosen iterate is from after this share of its steps was still improving: learning rates are so small
+then that what follows differs little."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from fedcso.models.twice import batch_norm, convolve
+from fedcso.models.twice import BatchNorm, Convolution
 
 SMALLEST = 16
 """The smallest height and width: four poolings halve it to one pixel."""
@@ -35,17 +35,16 @@ class Conv4(nn.Module):
         self.pooling = pooling
         inputs = [channels, *[filters] * 4]
         self.convolutions = nn.ModuleList(
-            nn.Conv2d(inputs[i], filters, 3, stride=1 if pooling else 2, padding=1) for i in range(4)
+            Convolution(inputs[i], filters, 3, stride=1 if pooling else 2, padding=1) for i in range(4)
         )
-        self.norms = nn.ModuleList(nn.BatchNorm2d(filters, track_running_stats=False) for _ in range(4))
+        self.norms = nn.ModuleList(BatchNorm(filters) for _ in range(4))
         self.out = ZeroLinear(filters, ways)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Return the logits, from features averaged over the remaining pixels (of 28×28: 2×2, or 1×1 with pooling)."""
         features = images
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
-            features = convolve(features, convolution.weight, convolution.bias, convolution.stride, convolution.padding)
-            features = batch_norm(features, norm.weight, norm.bias, norm.eps)
+            features = norm(convolution(features))
             features = F.relu(F.max_pool2d(features, 2) if self.pooling else features)
         logits: torch.Tensor = self.out(features.mean((2, 3)))
         return logits

@@ -17,29 +17,45 @@ coefficients for each channel that need only the means of u, g, u x̂, g x̂ and
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+from torch import nn
 from torch.autograd.function import once_differentiable
 
-Pair = tuple[int, int]
+Pair = tuple[int, ...]
 """Numbers for height and width."""
 
 
-def convolve(
-    images: torch.Tensor, kernels: torch.Tensor, bias: torch.Tensor, stride: Pair, padding: Pair
-) -> torch.Tensor:
-    """Return the convolution of images (n, channels, height, width)."""
-    if not torch.is_grad_enabled():
-        return F.conv2d(images, kernels, bias, stride, padding)
-    found: torch.Tensor = _Convolution.apply(images, kernels, stride, padding)
-    return found + bias.view(-1, 1, 1)
+class Convolution(nn.Conv2d):
+    """A convolution with a bias of images (n, channels, height, width), padded by zeros."""
+
+    def __init__(self, inputs: int, outputs: int, size: int, stride: int = 1, padding: int = 0):
+        super().__init__(inputs, outputs, size, stride, padding)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Return the features of the images."""
+        if not torch.is_grad_enabled():
+            return super().forward(images)
+        assert self.bias is not None
+        found: torch.Tensor = _Convolution.apply(images, self.weight, self.stride, self.padding)
+        return found + self.bias.view(-1, 1, 1)
 
 
-def batch_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float) -> torch.Tensor:
-    """Return images (n, channels, height, width), normalised with the batch's own mean and variance."""
-    if not torch.is_grad_enabled():
-        return F.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
-    found: torch.Tensor = _Norm.apply(x, weight, bias, eps)
-    return found
+class BatchNorm(nn.BatchNorm2d):
+    """Batch norm of images (n, channels, height, width) by the mean and variance of the batch, in evaluation too."""
+
+    def __init__(self, channels: int):
+        super().__init__(channels, track_running_stats=False)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Return the normalised images."""
+        if not torch.is_grad_enabled():
+            return super().forward(images)
+        found: torch.Tensor = _Norm.apply(images, self.weight, self.bias, self.eps)
+        return found
+
+
+def _convolve(x: torch.Tensor, w: torch.Tensor, how: tuple[Pair, Pair]) -> torch.Tensor:
+    stride, padding = how
+    return torch.conv2d(x, w, None, stride, padding)
 
 
 def _backward_convolution(
@@ -55,14 +71,15 @@ def _backward_convolution(
 
 class _Convolution(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, w: torch.Tensor, *how: Pair) -> torch.Tensor:
+    def forward(ctx: Any, x: torch.Tensor, w: torch.Tensor, stride: Pair, padding: Pair) -> torch.Tensor:
         ctx.save_for_backward(x, w)
-        ctx.how = how
-        return torch.conv2d(x, w, None, *how)
+        ctx.how = how = stride, padding
+        return _convolve(x, w, how)
 
     @staticmethod
     def backward(ctx: Any, g: torch.Tensor) -> Any:
-        return *_ConvolutionBackward.apply(g, *ctx.saved_tensors, ctx.how, ctx.needs_input_grad[:2]), None, None
+        found: Any = _ConvolutionBackward.apply(g, *ctx.saved_tensors, ctx.how, ctx.needs_input_grad[:2])  # type: ignore[no-untyped-call]
+        return *found, None, None
 
 
 class _ConvolutionBackward(torch.autograd.Function):
@@ -78,7 +95,7 @@ class _ConvolutionBackward(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, u: torch.Tensor | None, v: torch.Tensor | None) -> Any:
         g, x, w = ctx.saved_tensors
-        dg = [torch.conv2d(a, b, None, *ctx.how) for a, b in ((u, w), (x, v)) if a is not None and b is not None]
+        dg = [_convolve(a, b, ctx.how) for a, b in ((u, w), (x, v)) if a is not None and b is not None]
         dx = None if v is None else _backward_convolution(g, x, v, ctx.how, (ctx.needs_input_grad[1], False))[0]
         dw = None if u is None else _backward_convolution(g, u, w, ctx.how, (False, True))[1]
         return sum(dg[1:], start=dg[0]), dx, dw, None, None
@@ -93,7 +110,8 @@ class _Norm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, g: torch.Tensor) -> Any:
-        return *_NormBackward.apply(g, *ctx.saved_tensors), None
+        found: Any = _NormBackward.apply(g, *ctx.saved_tensors)  # type: ignore[no-untyped-call]
+        return *found, None
 
 
 class _NormBackward(torch.autograd.Function):
