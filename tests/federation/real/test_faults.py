@@ -6,7 +6,7 @@ import time
 import pytest
 
 from tests.command_line import BROKE_OFF, FINE, call, read_csv
-from tests.federation.real.faults import fault, seconds_of
+from tests.federation.real.faults import fault, rounds_of_a_site, seconds_of
 from tests.federation.real.local import (
     assert_same,
     checkpointed,
@@ -21,7 +21,7 @@ from tests.federation.real.local import (
 
 QUADRATIC = ["--problem", "nested_quadratic", "--local-steps", 5, "--algorithm", "Acc-FCSG-M", "--sites", 3]
 METHOD = "Acc-FCSG-M"
-ITS_ROUND = "that site's round"
+ITS_ROUND = rounds_of_a_site(1)
 
 
 def assert_left_out(folder, round, reasons):
@@ -84,7 +84,7 @@ def test_a_supernode_killed_in_a_round_is_left_out_named_and_comes_back_with_its
     assert_same(final(folder, METHOD), without(folder, METHOD, away))
     assert "site 2 is left out: its connection was lost" in (folder.path / "log.txt").read_text()
     back = "detected by Flower; the site came back with the same node id and its local state"
-    missed = f"{len(away)} rounds of that site"
+    missed = rounds_of_a_site(len(away))
     record_property(*fault("a SuperNode is killed during a round", back, missed, seconds_of(folder, 2)))
 
 
@@ -106,7 +106,7 @@ def test_a_site_whose_executor_is_killed_in_a_round_is_left_out_and_comes_back_w
     assert told[1] != "answered"
     away = {(2, round) for round, outcome in enumerate(told) if outcome != "answered"}
     assert_same(final(folder, METHOD), without(folder, METHOD, away))
-    back, missed = "SuperNode and executor restarted; back with its local state", f"{len(away)} rounds of that site"
+    back, missed = "SuperNode and executor restarted; back with its local state", rounds_of_a_site(len(away))
     record_property(*fault("a site's executor is killed during a round", back, missed, seconds_of(folder, 2)))
 
 
@@ -135,7 +135,7 @@ def test_a_site_that_never_answers_meets_the_deadline_and_can_come_back(record_p
     away = {(1, round) for round, outcome in enumerate(told) if outcome != "answered"}
     assert_same(final(folder, METHOD), without(folder, METHOD, away))
     back = "the round went on after the deadline of 100 s; the site's process ended, and the site came back"
-    missed = f"{len(away)} rounds of that site"
+    missed = rounds_of_a_site(len(away))
     record_property(*fault("a site never answers", back, missed, seconds_of(folder, 1, 2)))
 
 

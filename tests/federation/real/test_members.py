@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from tests.command_line import FINE, call
-from tests.federation.real.faults import fault
+from tests.federation.real.faults import fault, rounds_of_a_site
 from tests.federation.real.local import (
     assert_same,
     end,
@@ -100,4 +100,4 @@ def test_a_sites_key_is_replaced_in_the_middle_of_a_run_and_the_site_comes_back_
     assert "lost its local state" not in (folder.path / "log.txt").read_text()
     assert_refused(local, tmp_path, key)
     back, missed = "the old key was refused; the site came back with its state", len(found) - found.count("answered")
-    record_property(*fault("a site's key is replaced in round 2 of 4", back, f"{missed} rounds of that site"))
+    record_property(*fault("a site's key is replaced in round 2 of 4", back, rounds_of_a_site(missed)))
