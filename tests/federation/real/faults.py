@@ -31,6 +31,11 @@ def seconds_of(folder, *rounds):
     return ", then ".join(f"{one:.0f}" for one in longest)
 
 
+def rounds_of_a_site(number):
+    """What is lost if a site misses some rounds."""
+    return "that site's round" if number == 1 else f"{number} rounds of that site"
+
+
 def add(properties, results):
     """Append the rows among a test's properties to the results."""
     with results.open("a") as file:

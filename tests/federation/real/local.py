@@ -67,6 +67,14 @@ class Local:
         """True once nothing is left to do."""
         return json.loads((self.deployment.folder / "sites" / site / "misbehave.json").read_text()) == []
 
+    def let_go(self, site):
+        """Lets a site answer that holds its answer back."""
+        (self.deployment.folder / "sites" / site / "go").touch()
+
+    def connections(self, site):
+        """How often a site has connected so far."""
+        return (self.deployment.processes.folder / f"{site_process(site)}.log").read_text().count("SuperNode ID")
+
     def run(self, code=FINE):
         """A whole run; returns its folder."""
         outcome = call("flower", "run", self.deployment.folder)

@@ -61,6 +61,15 @@ def is_slow(honest, *arguments):
     return honest(*arguments)
 
 
+def holds(honest, order, tree, site, app):
+    """Answers when the test lets it go."""
+    go = site.folder / "go"
+    while not go.exists():
+        time.sleep(0.1)
+    go.unlink()
+    return honest(order, tree, site, app)
+
+
 def expires(honest, order, tree, site, app):
     """The last answer before the site's policy ends."""
     path = site.folder / "site.toml"
@@ -70,6 +79,7 @@ def expires(honest, order, tree, site, app):
 
 DEEDS = {
     "expire": expires,
+    "hold": holds,
     "raise": raises,
     "die": dies,
     "sleep": sleeps,

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from tests.command_line import FINE, call
-from tests.federation.real.faults import fault
+from tests.federation.real.faults import fault, rounds_of_a_site
 from tests.federation.real.local import (
     assert_same,
     end,
@@ -22,10 +22,10 @@ QUADRATIC = ["--problem", "nested_quadratic", "--local-steps", 5, "--algorithm",
 METHOD = "Acc-FCSG-M"
 
 
-def under_way(start, rounds, slow):
-    """A run in the background whose second round is in progress: site 0 is slow in some rounds (from 0)."""
+def under_way(start, rounds):
+    """A run in the background whose second round is in progress until site 0 is let go."""
     local = start(*QUADRATIC, "--rounds", rounds, up=False)
-    local.misbehave("0", *((round, "slow") for round in slow))
+    local.misbehave("0", (1, "hold"))
     local.up()
     run = in_background(local)
     folder = wait_until(local.begun)
@@ -56,12 +56,13 @@ def assert_as_if_absent(folder, site, told):
 
 @pytest.mark.federation
 def test_a_site_is_removed_in_the_middle_of_a_run_which_goes_on_with_the_rest(record_property, start, tmp_path):
-    local, run, folder = under_way(start, 4, slow=[1, 2])
+    local, run, folder = under_way(start, 4)
     key = kept_key(local, "2", tmp_path)
     assert call("flower", "keys", local.deployment.folder, "--rotate").code == FINE  # of the coordinator; no one minds
     removed = call("flower", "remove", local.deployment.folder, "2")
     assert removed.code == FINE, removed.err
     assert "removed 2; its key is refused. Left: 0, 1" in removed.out
+    local.let_go("0")
     assert end(run) == FINE
     found = told(folder, 4, "2")
     assert found[0] == "answered"
@@ -86,15 +87,17 @@ def test_a_site_is_removed_in_the_middle_of_a_run_which_goes_on_with_the_rest(re
 def test_a_sites_key_is_replaced_in_the_middle_of_a_run_and_the_site_comes_back_with_its_state(
     record_property, start, tmp_path
 ):
-    local, run, folder = under_way(start, 5, slow=[1, 2, 3])
+    local, run, folder = under_way(start, 4)
     key = kept_key(local, "2", tmp_path)
     replaced = call("flower", "keys", local.deployment.folder, "--rotate", "--site", "2")
     assert replaced.code == FINE, replaced.err
+    wait_until(lambda: local.connections("2") >= 2)
+    local.let_go("0")
     assert end(run) == FINE
-    found = told(folder, 5, "2")
+    found = told(folder, 4, "2")
     assert found[0] == found[-1] == "answered", found
     assert_as_if_absent(folder, "2", found)
     assert "lost its local state" not in (folder.path / "log.txt").read_text()
     assert_refused(local, tmp_path, key)
     back, missed = "the old key was refused; the site came back with its state", len(found) - found.count("answered")
-    record_property(*fault("a site's key is replaced in round 2 of 5", back, f"{missed} rounds of that site"))
+    record_property(*fault("a site's key is replaced in round 2 of 4", back, rounds_of_a_site(missed)))

@@ -8,14 +8,14 @@ import torch
 
 from fedcso.core.tree import leaves
 from fedcso.federation.sovereignty.audit import faults, messages_in
-from tests.federation.real.faults import fault, seconds_of
+from tests.federation.real.faults import fault, rounds_of_a_site, seconds_of
 from tests.federation.real.local import final, outcomes, simulated, without
 
 CURIOUS = Path(__file__).with_name("curious_coordinator.py")
 QUADRATIC = ["--problem", "nested_quadratic", "--local-steps", 5, "--outer-batch", 2, "--algorithm", "FCSG-M"]
 SECURE = [*QUADRATIC, "--sites", 3, "--secure-aggregation", "true"]
 METHOD = "FCSG-M"
-ITS_ROUND = "that site's round"
+ITS_ROUND = rounds_of_a_site(1)
 SHAPES = "its masked update has other parts than requested"
 PRECISION = 1e-11
 """Of a run: a mean over three sites in the default range is off by at most 2.3e-13."""

@@ -62,7 +62,7 @@ def test_only_registered_keys_over_tls_of_the_right_authority_get_in(record_prop
     assert outcomes(folder, 1) == {"0": "answered", "1": "answered", "2": "not connected"}
     listed = local.deployment.flwr("supernode", "list", "fedcso", "--format", "json").stdout
     assert listed.count('"online"') == 2
-    record_property(*fault(f"a node with {', '.join(attempts)}", "refused by the SuperLink; the others' run went on"))
+    record_property(*fault(f"a node with {' or '.join(attempts)}", "refused by the SuperLink; the others' run went on"))
 
 
 @pytest.mark.federation
