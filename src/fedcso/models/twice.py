@@ -35,7 +35,7 @@ class Convolution(nn.Conv2d):
         if not torch.is_grad_enabled():
             return super().forward(images)
         assert self.bias is not None
-        found: torch.Tensor = _Convolution.apply(images, self.weight, self.stride, self.padding)
+        found: torch.Tensor = _apply(_Convolution, images, self.weight, self.stride, self.padding)
         return found + self.bias.view(-1, 1, 1)
 
 
@@ -49,8 +49,12 @@ class BatchNorm(nn.BatchNorm2d):
         """Return the normalised images."""
         if not torch.is_grad_enabled():
             return super().forward(images)
-        found: torch.Tensor = _Norm.apply(images, self.weight, self.bias, self.eps)
+        found: torch.Tensor = _apply(_Norm, images, self.weight, self.bias, self.eps)
         return found
+
+
+def _apply(function: type[torch.autograd.Function], *given: Any) -> Any:
+    return function.apply(*given)  # type: ignore[no-untyped-call]  # torch does not say what it returns
 
 
 def _convolve(x: torch.Tensor, w: torch.Tensor, how: tuple[Pair, Pair]) -> torch.Tensor:
@@ -78,8 +82,7 @@ class _Convolution(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, g: torch.Tensor) -> Any:
-        found: Any = _ConvolutionBackward.apply(g, *ctx.saved_tensors, ctx.how, ctx.needs_input_grad[:2])  # type: ignore[no-untyped-call]
-        return *found, None, None
+        return *_apply(_ConvolutionBackward, g, *ctx.saved_tensors, ctx.how, ctx.needs_input_grad[:2]), None, None
 
 
 class _ConvolutionBackward(torch.autograd.Function):
@@ -110,8 +113,7 @@ class _Norm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, g: torch.Tensor) -> Any:
-        found: Any = _NormBackward.apply(g, *ctx.saved_tensors)  # type: ignore[no-untyped-call]
-        return *found, None
+        return *_apply(_NormBackward, g, *ctx.saved_tensors), None
 
 
 class _NormBackward(torch.autograd.Function):

@@ -56,6 +56,6 @@ def classify_by_centroids(features: Callable[[Tree, torch.Tensor], torch.Tensor]
         shots, ways = support.shape[:2]
         found = features(x, torch.cat([support.flatten(0, 1), queries]))
         shown, asked = found[: shots * ways], found[shots * ways :]
-        return -torch.cdist(asked, shown.unflatten(0, (shots, ways)).mean(0)).square()
+        return -torch.cdist(asked, shown.view(shots, ways, -1).mean(0)).square()
 
     return classify
