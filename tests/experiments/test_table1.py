@@ -20,7 +20,7 @@ from fedcso.experiments.table1_runs import FEDERATED, METHODS, Cell, Curve
 from fedcso.reports import figures
 from fedcso.reports.tables import Estimate
 from fedcso.theory import prescribe
-from tests.command_line import FINE, INTERRUPTED, call, contents, interrupt_after, read_csv, run, without_drawing
+from tests.command_line import FINE, INTERRUPTED, call, contents, interrupt_after, read_csv, run
 
 TINY = {
     "seeds": [0, 1],
@@ -58,11 +58,26 @@ def _tiny(monkeypatch):
     make_tiny(monkeypatch)
 
 
+DRAWN = {}
+"""The first figure of each kind, drawn in this process."""
+
+
+def draw_one(patch):
+    render = figures.render
+
+    def render_first(figure, kind):  # one figure of the five will do
+        if kind not in DRAWN:
+            DRAWN[kind] = render(figure, kind)
+        return DRAWN[kind]
+
+    patch.setattr(figures, "render", render_first)
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A run without figures."""
+    """A run whose first figure stands for all."""
     with pytest.MonkeyPatch.context() as patch:
-        without_drawing(patch)
+        draw_one(patch)
         make_tiny(patch)
         return run("reproduce", "table1", out=tmp_path_factory.mktemp("runs"))
 
@@ -149,19 +164,10 @@ def test_with_more_clients_there_are_fewer_steps_and_larger_rates():
 # ---------------------------------------------------------------------------------------- the command
 
 
-def test_it_leaves_figures_tables_statements_and_a_report(tmp_path, monkeypatch):
-    drawn, render = {}, figures.render
-
-    def render_first(figure, kind):  # one figure of the five will do
-        if kind not in drawn:
-            drawn[kind] = render(figure, kind)
-        return drawn[kind]
-
-    monkeypatch.setattr(figures, "render", render_first)
-    folder = run("reproduce", "table1", out=tmp_path)
+def test_it_leaves_figures_tables_statements_and_a_report(finished):
     for name in PICTURES:
-        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    document = (folder / "reproduction.md").read_text()
+        assert (finished / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    document = (finished / "reproduction.md").read_text()
     assert len(re.findall(r"^- (HOLDS|DOES NOT HOLD): “.+” Measured: ", document, re.MULTILINE)) == 7
     assert re.search(r"^- HOLDS: “\(1/T\)", document, re.MULTILINE)
     assert re.search(r"^- HOLDS: “the corollaries' T and m", document, re.MULTILINE)
@@ -179,7 +185,7 @@ def test_every_problem_method_and_accuracy_is_measured(finished):
 
 
 def test_interrupted_and_resumed_it_ends_the_same(finished, tmp_path, monkeypatch):
-    without_drawing(monkeypatch)
+    draw_one(monkeypatch)
     with monkeypatch.context() as patch:
         interrupt_after(patch, rounds=1, unit="tuned noisy quadratic FCSG-M m=2")
         folder = run("reproduce", "table1", out=tmp_path, code=INTERRUPTED)
