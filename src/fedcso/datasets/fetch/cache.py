@@ -2,6 +2,8 @@
 
 import io
 import logging
+import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -23,8 +25,11 @@ log = logging.getLogger("fedcso")
 Data = TypeVar("Data")
 Arrays = Mapping[str, np.ndarray]
 
-DAMAGE = (OSError, EOFError, KeyError, ValueError, NotImplementedError, zipfile.BadZipFile, zlib.error)
-"""Errors of a damaged file; the checksums in it reveal any change."""
+DAMAGE = (
+    *(OSError, EOFError, KeyError, ValueError, RuntimeError, SyntaxError),
+    *(tokenize.TokenError, struct.error, zipfile.BadZipFile, zlib.error),
+)
+"""Errors of a damaged file, whose checksums reveal any change; headers of arrays are parsed as Python."""
 
 
 def cached_characters(name: str, digest: str, make: Callable[[], Characters]) -> Characters:

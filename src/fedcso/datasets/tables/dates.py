@@ -20,6 +20,7 @@ DATE = re.compile(
 """2020-01-31, 31.1.2020, 31/01/20 or 1/31/2020, also with a time; time zones are ignored."""
 
 EPOCH = np.datetime64("2000-01-01")
+NOT_A_DATE = np.datetime64("NaT", "s")
 
 PARTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "year": lambda dates: dates.astype("datetime64[Y]").astype(np.float64) + 1970,
@@ -74,7 +75,7 @@ def dates(column: pd.Series, otherwise_day_first: bool = True, where: str = "") 
     known = day_first(column)
     by_day = otherwise_day_first if known is None else known
     codes, values = pd.factorize(column.astype(object))
-    read = np.array([*(_date(value, by_day) for value in values), "NaT"], dtype="datetime64[s]")
+    read = np.array([*(_date(value, by_day) for value in values), NOT_A_DATE], dtype="datetime64[s]")
     blank = np.array([*(not str(value).strip() for value in values), True])
     wrong = np.flatnonzero((np.isnat(read) & ~blank)[codes])
     if len(wrong):
@@ -97,7 +98,7 @@ def _date(value: Any, by_day: bool) -> np.datetime64:
         return np.datetime64(value, "s")
     match = DATE.fullmatch(str(value).strip())
     if not match:
-        return np.datetime64("NaT")
+        return NOT_A_DATE
     if match["year"]:
         year, month, day = match["year"], match["month"], match["day"]
     else:
@@ -110,4 +111,4 @@ def _date(value: Any, by_day: bool) -> np.datetime64:
         read = datetime.datetime(int(year), int(month), int(day), hour, int(match["minute"] or 0))
         return np.datetime64(read, "s") + np.timedelta64(int(match["seconds"] or 0), "s")
     except ValueError:
-        return np.datetime64("NaT")
+        return NOT_A_DATE
