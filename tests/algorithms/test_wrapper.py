@@ -31,7 +31,6 @@ from fedcso.engines import run, run_grid
 from fedcso.engines.compiled import why_not_compiled
 from fedcso.engines.job import Job
 from tests.helpers import (
-    CASES,
     CLEARLY,
     FINITE,
     SADDLES,
@@ -132,7 +131,7 @@ def test_schedules_inside_are_bound_to_the_length_of_the_run():
 
 def test_the_engine_compiled_looks_inside():
     def reason(method):
-        return why_not_compiled(method, Job(method, CASES["invariant_logistic"], PLAN))
+        return why_not_compiled(method)
 
     assert reason(FedAdam(FCSGM())) == reason(FCSGM())
     assert "are not all alike" in reason(FedAdam(FCSGM(Cosine(0.1, 5))))

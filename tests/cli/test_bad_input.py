@@ -72,7 +72,7 @@ def run_with(*options):
         (["--algorithm", "FedAdam(base=3)"], ["unknown algorithm '3'"]),
         (["--algorithm", "FedAdam", "--base", "0.5"], ["unknown algorithm '0.5'"]),
         (["--algorithm", "FedAdam", "--momentum", "0.5"], ["momentum = 0.5 must be left out: none of FedAdam has it"]),
-        (["--algorithm", "FedAdam", "--server-rate", "cosine(0.1)"], ["server_rate = ", "must be a number"]),
+        (["--algorithm", "FedAdam", "--adaptivity", "cosine(0.1)"], ["adaptivity = ", "must be a number"]),
         (["--algorithm", "FAFED(base=FCSG)"], ["FAFED can't wrap FCSG, which does not share u"]),
         (["--algorithm", "FedProx(base=Fed-GLOMO)"], ["FedProx can't wrap FedGLOMO"]),
         (["--algorithm", "FedAdam(base=CODA+)"], ["CODA+ can't be used with InvariantLogistic"]),

@@ -18,7 +18,7 @@ FIT = FitConfig(
 
 
 def tried(key, value, first_rate=None):
-    return Tried(Group(key, "mlp", first_rate), 0.3, 200, value, 0, None, None, ())
+    return Tried(Group(key, "mlp", first_rate), 0.3, 200, value, 0, None, False, None, ())
 
 
 def fit_folder(root, *ranked, config=FIT, status="done"):
