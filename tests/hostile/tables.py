@@ -16,6 +16,9 @@ GOOD = pd.DataFrame({"a": np.arange(60) * 0.5, "b": ["x", "y"] * 30, "site": ["s
 CELLS = [0, -1, 1e308, -1e308, 5e-324, math.nan, math.inf, -math.inf, None, True, 2**63 - 1, 10**30, "1900-01-01"]
 CELLS += ["9999-99-99", "0001-01-01", '"', "=1+1", "1,5", "1e400", "\x00", *TEXTS]
 
+MOST_ROWS = 50_000
+"""More rows would take the memory here, and not in what is tried."""
+
 
 def frame(rng):
     """A readable table with extreme cells, rows and columns."""
@@ -41,7 +44,7 @@ def frame(rng):
         elif way == "new":
             table[str(rng.choice(TEXTS))] = [rng.choice(CELLS) for _ in range(len(table))]
         else:
-            table = pd.concat([table] * rng.choice([2, 30]), ignore_index=True)
+            table = pd.concat([table] * rng.choice([2, 30]), ignore_index=True).iloc[:MOST_ROWS]
     return table
 
 

@@ -31,7 +31,7 @@ class InvalidValue(FedcsoError, ValueError):
 
     def __init__(self, field: str, value: object, allowed: str):
         self.field, self.value, self.allowed = field, value, allowed
-        super().__init__(f"{field} = {_shown(value)} must be {allowed}")
+        super().__init__(f"{field} = {shown(value)} must be {allowed}")
 
 
 class UnknownName(FedcsoError, KeyError):
@@ -41,13 +41,13 @@ class UnknownName(FedcsoError, KeyError):
         known = sorted(known)
         close = get_close_matches(str(name)[:LONGEST], known, n=3)
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
-        super().__init__(f"unknown {kind} {_shown(name)}{hint} (known: {list_names(known)})")
+        super().__init__(f"unknown {kind} {shown(name)}{hint} (known: {list_names(known)})")
 
     def __str__(self) -> str:  # KeyError would put the message into quotes
         return str(self.args[0])
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """Return a value as in Python, without its end if it is very long."""
     return shorten(repr(value), LONGEST)
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from fedcso.core.errors import FedcsoError
+from fedcso.core.errors import LONGEST_NAME, FedcsoError, shorten, shown
 from fedcso.datasets.tables.dates import are_dates, dates
 
 Value = TypeVar("Value")
@@ -38,8 +38,8 @@ def kind(column: pd.Series) -> str:
     given = column.dropna()
     if found is None or (inferred == "mixed" and not all(map(pd.api.types.is_scalar, given))):
         raise FedcsoError(
-            f"column {column.name!r} holds {inferred} values; it must be numbers, text, truth values or dates: "
-            f"leave it out with --drop {column.name}"
+            f"column {shown(column.name)} holds {inferred} values; it must be numbers, text, truth values or dates: "
+            f"leave it out with --drop {shorten(str(column.name), LONGEST_NAME)}"
         )
     if found != CATEGORIES:
         return found
@@ -71,8 +71,8 @@ def numbers(column: pd.Series, where: str = "") -> np.ndarray:
     wrong = np.flatnonzero(given & ~(np.abs(values) <= LARGEST))
     if len(wrong):
         raise FedcsoError(
-            f"column {column.name!r} holds {str(column.iloc[wrong[0]])!r} in row {wrong[0] + 1}{where}; it must be a "
-            f"number, finite and not beyond {LARGEST:g}: correct it"
+            f"column {shown(column.name)} holds {shown(str(column.iloc[wrong[0]]))} in row {wrong[0] + 1}{where}; it "
+            f"must be a number, finite and not beyond {LARGEST:g}: correct it"
         )
     return values
 

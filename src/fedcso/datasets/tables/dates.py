@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fedcso.core.errors import FedcsoError
+from fedcso.core.errors import FedcsoError, shown
 
 DATE = re.compile(
     r"(?:(?P<year>\d{4})(?P<sign>[-/.])(?P<month>\d{1,2})(?P=sign)(?P<day>\d{1,2})"
@@ -79,7 +79,7 @@ def dates(column: pd.Series, otherwise_day_first: bool = True, where: str = "") 
     blank = np.array([*(not str(value).strip() for value in values), True])
     wrong = np.flatnonzero((np.isnat(read) & ~blank)[codes])
     if len(wrong):
-        said = f"column {column.name!r} holds {str(column.iloc[wrong[0]])!r} in row {wrong[0] + 1}{where}"
+        said = f"column {shown(column.name)} holds {shown(str(column.iloc[wrong[0]]))} in row {wrong[0] + 1}{where}"
         raise FedcsoError(f"{said}, which is not a date; correct it")
     return read[codes]  # a missing value has the code −1
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fedcso.core.errors import FedcsoError, InvalidValue
+from fedcso.core.errors import FedcsoError, InvalidValue, shown
 from fedcso.datasets.tables.columns import text, truth
 
 
@@ -16,7 +16,9 @@ def binary_labels(values: Sequence[str], column: str, positive: object = None) -
     """
     counts = Counter(values)
     if len(counts) < 2:
-        raise FedcsoError(f"column {column!r} holds only {values[0]!r}; there must be positive and negative labels")
+        raise FedcsoError(
+            f"column {column!r} holds only {shown(values[0])}; there must be positive and negative labels"
+        )
     notes: list[str] = []
     if positive is not None:
         chosen = _chosen(positive, counts)
@@ -69,4 +71,4 @@ def _chosen(positive: object, counts: Counter[str]) -> set[str]:
 
 def _some(counts: Counter[str]) -> str:
     """List the most frequent values, up to five."""
-    return ", ".join(repr(value) for value, _ in counts.most_common(5)) + (", …" if len(counts) > 5 else "")
+    return ", ".join(shown(value) for value, _ in counts.most_common(5)) + (", …" if len(counts) > 5 else "")
