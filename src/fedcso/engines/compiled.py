@@ -1,7 +1,7 @@
 """Small models in long runs: the stacked engine with its steps compiled.
 
 Several steps, automatic differentiation included, are traced once into a graph of plain tensor operations, which
-`torch._inductor` makes machine code of. This takes from half a minute to a few minutes, and seconds if the result is
+`torch.compile` makes machine code of. This takes from half a minute to a few minutes, and seconds if the result is
 cached from an earlier run; afterwards a step of a small model costs little more than drawing its samples. It needs a
 C++ compiler and a method whose steps are all alike (`Algorithm.steady` and constant settings), on any problem that can
 be stacked. Results agree with `stacked` up to rounding.
@@ -44,12 +44,9 @@ def why_not_compiled(algorithm: Algorithm) -> str:
     return ""
 
 
-def compile_graph(graph: torch.fx.GraphModule, tensors: list[torch.Tensor]) -> Callable[..., Any]:
-    """Return a graph as machine code for tensors of these shapes, cached on disk."""
-    from torch._inductor import compile  # imported late: slow to load
-
-    code: Callable[..., Any] = compile(graph, tensors)
-    return code
+def compile_graph(graph: torch.fx.GraphModule) -> Callable[..., Any]:
+    """Return a graph as machine code, which is cached on disk; it is compiled when it is first called."""
+    return torch.compile(graph, fullgraph=True, dynamic=False)
 
 
 class Taken(NamedTuple):
@@ -75,14 +72,11 @@ class Steps:
 
         self.graph = make_fx(on_tensors)(*_tensors(state, batch))
         self.operations: int = sum(node.op == "call_function" for node in self.graph.graph.nodes)
-        self.code: Callable[..., Any] | None = None
+        self.code = compile_graph(self.graph)
 
     def __call__(self, state: State, batch: Batch) -> Taken:
         """Run the steps."""
-        tensors = _tensors(state, batch)
-        if self.code is None:
-            self.code = compile_graph(self.graph, tensors)
-        taken: Taken = unflatten_like(self.like, self.code(*tensors))
+        taken: Taken = unflatten_like(self.like, self.code(*_tensors(state, batch)))
         return taken
 
 
@@ -95,6 +89,7 @@ class Compiled(Stacked):
             raise _refusal(reason)
         # Torch sets this variable itself as soon as it compiles.
         os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_folder() / "compiled"))
+        torch.compiler.reset()  # earlier runs' code is useless here and counts towards torch's limit
         self.known: dict[tuple[torch.Size, ...], Steps] = {}
 
     def parts(self, steps: range, batch: Batch) -> list[tuple[range, Advance]]:
@@ -146,7 +141,7 @@ class Compiled(Stacked):
 
 
 def _tensors(state: State, batch: Batch) -> list[torch.Tensor]:
-    """Return all that steps start from. Machine code takes tensors that lie in memory as those it was compiled for."""
+    """Return all that steps start from, laid out in memory as ever: for other layouts torch would compile again."""
     return [leaf.contiguous() for leaf in leaves((state.shared, state.local, batch))]
 
 
