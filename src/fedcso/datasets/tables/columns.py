@@ -86,7 +86,9 @@ def check(column: pd.Series, where: str) -> None:
         elif found == DATES:
             dates(column, where=where)
     except FedcsoError as error:
-        raise FedcsoError(f"{error}, or leave the column out with --drop {column.name}") from error
+        raise FedcsoError(
+            f"{error}, or leave the column out with --drop {shorten(str(column.name), LONGEST_NAME)}"
+        ) from error
 
 
 def _number(value: Any) -> float:
