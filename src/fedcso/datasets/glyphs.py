@@ -116,7 +116,7 @@ def _file(face: str) -> Path:
 
 @cache
 def _font(face: str) -> ImageFont.FreeTypeFont:
-    return ImageFont.truetype(_file(face), TYPE_SIZE, layout_engine=ImageFont.Layout.BASIC)
+    return ImageFont.truetype(str(_file(face)), TYPE_SIZE, layout_engine=ImageFont.Layout.BASIC)
 
 
 @cache

@@ -86,7 +86,8 @@ def check(column: pd.Series, where: str) -> None:
         elif found == DATES:
             dates(column, where=where)
     except FedcsoError as error:
-        raise FedcsoError(f"{error}, or leave the column out with --drop {column.name}") from error
+        name = shorten(str(column.name), LONGEST_NAME)
+        raise FedcsoError(f"{error}, or leave the column out with --drop {name}") from error
 
 
 def words_among_numbers(column: pd.Series, where: str) -> list[str]:
