@@ -59,7 +59,7 @@ QUICK_TESTS := tests/core tests/codecs tests/datasets tests/engines tests/report
 test-oldest:
 	$(PYTHON) -m venv $(OLDEST)
 	$(PYTHON) tests/oldest.py parquet excel images predict sweep >$(OLDEST)/oldest.txt
-	$(OLDEST)/bin/pip install --quiet --no-compile -r $(OLDEST)/oldest.txt pytest==8.0 hypothesis==6.100
+	$(OLDEST)/bin/pip install --quiet --no-compile -r $(OLDEST)/oldest.txt pytest hypothesis
 	PYTHONPATH=$(CURDIR)/src:$(CURDIR) $(OLDEST)/bin/python -m pytest -p no:cacheprovider \
 		-W ignore::DeprecationWarning -W ignore::FutureWarning $(QUICK_TESTS)
 
