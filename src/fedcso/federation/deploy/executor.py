@@ -14,13 +14,14 @@ import multiprocessing
 import os
 import sys
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 
 import httpx
-from flwr.proto.runtime_pb2 import AcquireTaskRequest
+from flwr.proto.runtime_pb2 import AcquireTaskRequest, PullAppMessagesRequest, PullTaskInputRequest
 from flwr.supercore.constant import TaskType
-from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
+from flwr.supercore.interceptors import RuntimeTokenHttpInterceptor, RuntimeVersionHttpInterceptor
 from flwr.supercore.runtime import RuntimeHttpClient
 from flwr.supercore.utils import disable_process_dumping
 from flwr.supernode.runtime.run_clientapp import run_clientapp
@@ -45,21 +46,49 @@ def main(supernode: str, folder: Path) -> None:
     load_what_messages_need()
     guard(folder)
     gc.freeze()  # so that forked processes share this memory
-    version = RuntimeVersionHttpInterceptor(component_name="SuperExec")
-    runtime = RuntimeHttpClient.from_server_address(supernode, True, None, interceptors=[version])
+    runtime = connect(supernode)
     request = AcquireTaskRequest(supported_task_types=[TaskType.CLIENT_APP])
     fork, supervisor, pause = multiprocessing.get_context("fork"), os.getppid(), LOOK_SECONDS
+    answering: dict[str, ForkProcess] = {}
     while os.getppid() == supervisor:  # which starts the SuperNode, too
         with suppress(httpx.TransportError):  # the SuperNode takes longer to start
             token = runtime.AcquireTask(request).token
             if token:
-                fork.Process(target=run_clientapp, args=(supernode, token, True, None, os.getpid())).start()
+                answering[token] = fork.Process(target=run_clientapp, args=(supernode, token, True, None, os.getpid()))
+                answering[token].start()
                 pause = LOOK_SECONDS
-        multiprocessing.active_children()  # reaps those that have ended
+        for token, process in list(answering.items()):
+            if not process.is_alive():
+                del answering[token]
+                if process.exitcode and process.exitcode < 0:  # killed, for want of memory perhaps
+                    report_killed(supernode, token)
         time.sleep(pause)
         pause = min(SLOWER * pause, SELDOM_SECONDS)
-    for process in multiprocessing.active_children():
+    for process in answering.values():
         process.terminate()
+
+
+def connect(supernode: str, token: str = "") -> RuntimeHttpClient:
+    """Return a connection to the SuperNode; with a token, for the task that the token belongs to."""
+    interceptors = [
+        RuntimeVersionHttpInterceptor(component_name="SuperExec"),
+        *([RuntimeTokenHttpInterceptor(token)] if token else []),
+    ]
+    return RuntimeHttpClient.from_server_address(supernode, True, None, interceptors=interceptors)
+
+
+def report_killed(supernode: str, token: str) -> None:
+    """Make sure that the coordinator is told of a process that was killed before it could answer.
+
+    The SuperNode misses the heartbeats of the process, and tells the coordinator within a minute that it died; but only
+    if the process has started its task and fetched its message. Otherwise the message would stay unanswered until the
+    round times out. So do here what is left of the two.
+    """
+    with closing(connect(supernode, token)) as runtime, suppress(httpx.TransportError):
+        with suppress(httpx.HTTPStatusError):  # the task has been started
+            runtime.PullTaskInput(PullTaskInputRequest())
+        with suppress(httpx.HTTPStatusError):  # the task has ended
+            runtime.PullMessages(PullAppMessagesRequest())
 
 
 def load_what_messages_need() -> None:
