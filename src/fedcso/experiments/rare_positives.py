@@ -49,7 +49,7 @@ OURS = ("FCSG", "FCSG-M", "Acc-FCSG-M")
 OTHERS = tuple(method for method in METHODS if method not in OURS)
 JOINT = "FCSG-M, with cross-entropy"
 TABLE2_METHODS = METHODS | {
-    JOINT: Method("FCSG-M", "auprc", ("momentum",), (("cross_entropy", 1.0), ("sigmoid", False), ("margin", 1.0))),
+    JOINT: Method("FCSG-M", "auprc", ("momentum",), (("cross_entropy", 1.0),)),
 }
 """The methods above, and one whose objective is not the paper's: average precision and cross-entropy together."""
 PAPER = {
@@ -69,8 +69,8 @@ class Table2Settings(Settings):
     local_steps: int = 10
     outer_batch: int = 10
     inner_batch: int = 40
-    sigmoid: Mapping[str, bool]
-    margin: Mapping[str, float]
+    sigmoid: bool = False
+    margin: float = 1.0
     mirrored: Mapping[str, bool]
     moved: Mapping[str, int]
     rounds: Mapping[str, int]
@@ -174,11 +174,6 @@ def _difference(by_method: dict[str, list[float]], one: str, other: str) -> Esti
     return Estimate(*mean_and_interval([a - b for a, b in zip(by_method[one], by_method[other], strict=True)]))
 
 
-def _surrogates(config: Table2Settings) -> str:
-    kinds = {data: "sigmoid" if config.sigmoid[data] else "raw" for data in config.data}
-    return "; ".join(f"{data}: {kind} scores, margin {config.margin[data]}" for data, kind in kinds.items())
-
-
 def _steps(config: Table2Settings, rounds: Mapping[str, int]) -> str:
     return " and ".join(f"{rounds[data] * config.local_steps} steps on {data}" for data in config.data)
 
@@ -201,10 +196,10 @@ def describe(config: Table2Settings, trials_each: int) -> FixedSections:
         "batch sizes, steps and settings are not stated.",
         implemented=f"The same split over {config.clients} clients with equal distributions; the networks of the "
         f"authors' related work; {config.outer_batch} positives and {config.inner_batch} other examples per client and "
-        f"step (as many examples for the other methods), q = {config.local_steps}; {_surrogates(config)}; each "
-        "positive counts among its own inner samples; learning rates decay along half a cosine (CODA+: in stages). "
+        f"step (as many examples for the other methods), q = {config.local_steps}; {'sigmoid' if config.sigmoid else 'raw'} scores, "
+        f"margin {config.margin:g}; each positive counts among its own inner samples; learning rates decay along half a cosine (CODA+: in stages). "
         "FedAvg is also run with both classes weighted equally, and with batches of which half are positive. "
-        f"{JOINT}: the objective is the surrogate on raw scores plus the cross-entropy of the same examples. Every run "
+        f"{JOINT}: the objective is the surrogate plus the cross-entropy of the same examples. Every run "
         f"has {_steps(config, config.rounds)}.",
         data=f"{', '.join(config.data)}; a tenth of the training data, with all its positives, is for validation."
         + _versions(config),

@@ -37,8 +37,6 @@ def settings(quick: bool) -> Table2Settings:
     """Return the settings of the full experiment; `quick` has the embedded digits and no tuning."""
     return Table2Settings(
         data=["digits"] if quick else ["mnist", "cifar10"],
-        sigmoid={"digits": True, "mnist": True, "cifar10": False},
-        margin={"digits": 0.5, "mnist": 0.5, "cifar10": 1.0},
         # A mirrored digit is another digit, or no digit at all.
         mirrored={"digits": False, "mnist": False, "cifar10": True},
         moved={"digits": 0, "mnist": 0, "cifar10": 2},
@@ -86,9 +84,11 @@ def _task(config: Table2Settings, data: str, what: Method) -> Task:
 
 def _options(config: Table2Settings, data: str, what: Method) -> dict[str, Any]:
     """Return the options of a method's problem."""
-    names = ("mirrored", "moved", "margin", "sigmoid") if what.problem == "auprc" else ("mirrored", "moved")
     common = {"data": data, "clients": config.clients, "removed": config.removed}
-    return common | {name: getattr(config, name)[data] for name in names} | dict(what.options)
+    common |= {"mirrored": config.mirrored[data], "moved": config.moved[data]}
+    if what.problem == "auprc":
+        common |= {"margin": config.margin, "sigmoid": config.sigmoid}
+    return common | dict(what.options)
 
 
 def _labels(config: Table2Settings, data: str, method: str) -> dict[str, Any]:
