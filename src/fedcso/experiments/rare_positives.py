@@ -196,11 +196,11 @@ def describe(config: Table2Settings, trials_each: int) -> FixedSections:
         "batch sizes, steps and settings are not stated.",
         implemented=f"The same split over {config.clients} clients with equal distributions; the networks of the "
         f"authors' related work; {config.outer_batch} positives and {config.inner_batch} other examples per client and "
-        f"step (as many examples for the other methods), q = {config.local_steps}; {'sigmoid' if config.sigmoid else 'raw'} scores, "
-        f"margin {config.margin:g}; each positive counts among its own inner samples; learning rates decay along half a cosine (CODA+: in stages). "
-        "FedAvg is also run with both classes weighted equally, and with batches of which half are positive. "
-        f"{JOINT}: the objective is the surrogate plus the cross-entropy of the same examples. Every run "
-        f"has {_steps(config, config.rounds)}.",
+        f"step (as many examples for the other methods), q = {config.local_steps}; "
+        f"{'sigmoid' if config.sigmoid else 'raw'} scores, margin {config.margin:g}; each positive counts among its "
+        "own inner samples; learning rates decay along half a cosine (CODA+: in stages). FedAvg is also run with both "
+        f"classes weighted equally, and with batches of which half are positive. {JOINT}: the objective is the "
+        f"surrogate plus the cross-entropy of the same examples. Every run has {_steps(config, config.rounds)}.",
         data=f"{', '.join(config.data)}; a tenth of the training data, with all its positives, is for validation."
         + _versions(config),
         hyper_parameters=f"Learning rates {config.rates}; clipping {config.clip}, momentum {config.momentum}, "
