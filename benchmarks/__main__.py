@@ -21,6 +21,7 @@ SUITE = [
     "threads",
     "communication",
     "many_clients",
+    "flower",
     "operators",
     "attempts",
     "start_up",

@@ -1,6 +1,6 @@
 """Measure the overhead of a round over real sites: an empty round, and each megabyte, with and without TLS.
 
-    python -m benchmarks.flower [ROUNDS]
+    python -m benchmarks.flower [--quick]
 
 Two sites on loopback, FCSG on a quadratic of d = 3 and of d = 2.5 million (20 MB of float64 each way), one local step.
 The overhead of a round is the time until its last answer, minus the computing time that this site reports. The first
@@ -19,10 +19,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
 import benchmarks.plain_flower
+from benchmarks.results import save
 from benchmarks.timing import describe_machine
 from fedcso.cli.main import main as fedcso
 from fedcso.federation.deploy.commands import environment, program, supernode_command
@@ -39,42 +41,57 @@ TURNS = 2
 """How often Flower's own programs and ours take turns."""
 
 
-def main() -> None:
+TLS, OPEN = "TLS, keys", "no TLS"
+OURS, PLAIN = "ours", "Flower's own"
+
+
+class Overhead(NamedTuple):
+    """How long rounds take without computing, in seconds."""
+
+    name: str
+    megabytes: int
+    median: float
+    fastest: float
+    slowest: float
+
+    @classmethod
+    def of(cls, name: str, megabytes: int, seconds: list[float]) -> "Overhead":
+        """Sum up rounds, and print them."""
+        found = cls(name, megabytes, statistics.median(seconds), min(seconds), max(seconds))
+        spread = f"{found.fastest:12.1f} … {found.slowest:5.1f}"
+        print(f"  {name:24} {megabytes:12} {found.median:8.1f} {spread}", flush=True)
+        return found
+
+
+def main(quick: bool = False) -> None:
+    """Measure rounds of our own, then empty ones in turn with Flower's own programs."""
     describe_machine()
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    rounds = 3 if quick else 5
     print(f"\nA round over two sites, {rounds - 1} rounds each: seconds without computing")
     print(f"  {'':24} {'MB each way':>12} {'median':>8} {'fastest … slowest':>20}")
-    for security, flags in {"TLS, keys": [], "no TLS": ["--insecure"]}.items():
+    rows = []
+    for security, flags in {TLS: [], OPEN: ["--insecure"]}.items():
         with tempfile.TemporaryDirectory() as place, _started(Path(place) / "ours", flags, rounds) as ours:
-            overheads = {megabytes: _rounds(ours, dimension) for megabytes, dimension in SIZES.items()}
-        for megabytes, seconds in overheads.items():
-            _show(security, megabytes, seconds)
-        empty, full = (statistics.median(seconds) for seconds in overheads.values())
-        print(f"  {security:24} per MB each way: {(full - empty) / max(SIZES):.2f} s", flush=True)
-    compare_with_plain_flower(rounds)
+            rows += [
+                Overhead.of(security, megabytes, _rounds(ours, dimension)) for megabytes, dimension in SIZES.items()
+            ]
+    compared = compare_with_plain_flower(rounds)
+    save("flower", rows=[row._asdict() for row in rows], compared=[row._asdict() for row in compared])
 
 
-def compare_with_plain_flower(rounds: int) -> None:
-    """Run empty rounds of both in turn, and show the ratio."""
+def compare_with_plain_flower(rounds: int) -> list[Overhead]:
+    """Run empty rounds of both in turn."""
     with (
         tempfile.TemporaryDirectory() as place,
         _started(Path(place) / "ours", [], rounds) as ours,
         _plain(Path(place) / "plain") as plain,
     ):
-        found: dict[str, list[float]] = {"Flower's own": [], "ours": []}
+        found: dict[str, list[float]] = {PLAIN: [], OURS: []}
         for _ in range(TURNS):
-            found["Flower's own"] += _plain_rounds(plain, rounds)
-            found["ours"] += _rounds(ours, SIZES[0])
+            found[PLAIN] += _plain_rounds(plain, rounds)
+            found[OURS] += _rounds(ours, SIZES[0])
     print(f"\nEmpty rounds of Flower's own programs with send_and_receive, and ours, in {TURNS} turns, TLS and keys")
-    for name, seconds in found.items():
-        _show(name, 0, seconds)
-    before, now = (statistics.median(seconds) for seconds in found.values())
-    print(f"  Flower's own takes {before / now:.1f} times as long", flush=True)
-
-
-def _show(name: str, megabytes: int, seconds: list[float]) -> None:
-    low, high = min(seconds), max(seconds)
-    print(f"  {name:24} {megabytes:12} {statistics.median(seconds):8.1f} {low:12.1f} … {high:5.1f}", flush=True)
+    return [Overhead.of(name, 0, seconds) for name, seconds in found.items()]
 
 
 @contextmanager
@@ -155,4 +172,4 @@ def _call(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main("--quick" in sys.argv)

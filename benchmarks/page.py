@@ -30,7 +30,7 @@ def write() -> Path:
         lstrip_blocks=True,
         autoescape=False,
     )
-    environment.globals |= {"timings": timings, "machine": machine, "ratio": ratio}
+    environment.globals |= {"timings": timings, "machine": machine, "ratio": ratio, "many_compared": many_compared}
     text = environment.get_template("performance.md.jinja").render(measured=measured)
     target = DOCS / "performance.md"
     atomic.write(target, text.rstrip() + "\n")
@@ -54,6 +54,15 @@ def ratio(rows: Sequence[dict[str, Any]], ours: str, theirs: str) -> float:
     """Return how many times faster one row of a table is than another."""
     median = {row["name"]: row["median"] for row in rows}
     return float(median[theirs] / median[ours])
+
+
+def many_compared(rows: Sequence[dict[str, Any]]) -> tuple[float, float]:
+    """Return how much longer and how much more memory the most clients take than 10,000, in the worse method."""
+    most = max(row["clients"] for row in rows)
+    at = {(row["method"], row["clients"]): row for row in rows}
+    pairs = [(at[method, most], at[method, 10_000]) for method, clients in at if clients == most]
+    longer = max(many["seconds"] * few["participants"] / few["seconds"] / many["participants"] for many, few in pairs)
+    return longer, max(many["peak_bytes"] / few["peak_bytes"] for many, few in pairs)
 
 
 MUCH = 0.1
