@@ -46,7 +46,8 @@ def why_not_compiled(algorithm: Algorithm) -> str:
 
 def compile_graph(graph: torch.fx.GraphModule) -> Callable[..., Any]:
     """Return a graph as machine code, which is cached on disk; it is compiled when it is first called."""
-    return torch.compile(graph, fullgraph=True, dynamic=False)
+    # Python would take as long to allocate what a call needs as the call takes.
+    return torch.compile(graph, fullgraph=True, dynamic=False, options={"cpp_wrapper": True})
 
 
 class Taken(NamedTuple):
@@ -111,9 +112,7 @@ class Compiled(Stacked):
                 raise _refusal(f"torch can't compile a step: {_first_line(error)}") from error
             state = State(taken.shared, taken.local)
             answers.oracle.count(steps.gradients)
-            answers.losses.extend(taken.losses)
-            if answers.probes is not answers.losses:
-                answers.probes.extend(taken.probes)
+            answers.keep_steps(taken.losses, taken.probes)
         return state
 
     def at_once(self, state: State, batch: Batch) -> int:
@@ -136,8 +135,7 @@ class Compiled(Stacked):
         answers, state = Recorder(self.job, self.shape[0]), State(shared, local)
         for one in split_steps(batch, len(leaves(batch.xi)[0])):
             state = self.algorithm.step(state, answers.oracle, one, t=1)
-        losses, probes = torch.stack(answers.losses), torch.stack(answers.probes)
-        return Taken(state.shared, state.local, losses, probes), answers.oracle.costs.gradients
+        return Taken(state.shared, state.local, *answers.found()), answers.oracle.costs.gradients
 
 
 def _tensors(state: State, batch: Batch) -> list[torch.Tensor]:

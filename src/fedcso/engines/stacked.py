@@ -166,7 +166,8 @@ class Stacked(Rounds):
         state = self.algorithm.send(state, opened.round.steps)
         message, memory = self.codec.reply(state.shared, memory, opened.round)
         message = _by_client(message, cohort)
-        healthy = torch.isfinite(torch.stack(answers.probes)).all(0).reshape(cohort)
+        losses, probes = answers.found()
+        healthy = torch.isfinite(probes).all(0).reshape(cohort)
         for leaf in leaves(self.codec.read(message)):
             healthy &= torch.isfinite(_sum_from(leaf, 3))
         return Found(
@@ -175,7 +176,7 @@ class Stacked(Rounds):
             memory=_by_client(memory, cohort),
             healthy=healthy,
             known=known,
-            losses=torch.stack(answers.losses).mean(0).reshape(cohort),
+            losses=losses.mean(0).reshape(cohort),
             snapshots=snapshots,
             samples=samples.reshape(2, 1, *cohort[1:]),
             asked=answers.oracle.costs,
@@ -257,9 +258,21 @@ class Recorder:
 
     def keep(self, loss: torch.Tensor, gradient: Tree) -> None:
         """Record the loss and gradient of a step."""
-        self.losses.append(loss)
+        probe = loss
         if self.probes is not self.losses:  # a finite sum has finite summands
-            self.probes.append(sum((_sum_from(leaf, 2) for leaf in leaves(gradient)), loss))
+            probe = sum((_sum_from(leaf, 2) for leaf in leaves(gradient)), loss)
+        self.keep_steps(loss.unsqueeze(0), probe.unsqueeze(0))
+
+    def keep_steps(self, losses: torch.Tensor, probes: torch.Tensor) -> None:
+        """Record the losses and probes of several steps, which are their leading axis."""
+        self.losses.append(losses)
+        if self.probes is not self.losses:
+            self.probes.append(probes)
+
+    def found(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the losses and probes of all steps."""
+        losses = torch.cat(self.losses)
+        return losses, losses if self.probes is self.losses else torch.cat(self.probes)
 
 
 Advance = Callable[[State, Recorder], State]
