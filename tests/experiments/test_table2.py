@@ -1,5 +1,6 @@
 """Table 2 in miniature, and its statements on results made by hand."""
 
+import json
 import re
 
 import pytest
@@ -18,6 +19,7 @@ TINY = {
     "rounds": {"digits": 2},
     "trial_rounds": {"digits": 1},
     "seeds": [0, 1],
+    "trial_seeds": {"digits": [7, 8]},
     "rates": [0.1, 0.01],
     "evaluations": 2,
 }
@@ -75,6 +77,17 @@ def test_every_method_was_tried_as_often_and_the_best_by_validation_is_reported(
         assert f"learning rate {float(best['learning_rate']):.3g}, clip {float(best['clip']):.3g}" in line["settings"]
 
 
+def test_a_trial_is_scored_by_the_mean_over_its_seeds(finished):
+    for row in read_csv(finished / "trials.csv")[::2]:  # the first learning rate of each method
+        name = f"trial 0 {row['algorithm']} on digits 0, seed"
+        found = [path for path in (finished / "outcomes").glob("*/*.json") if f'"{name} ' in path.read_text()]
+        scores = [
+            json.loads(path.read_text())["traces"][0]["rows"][-1]["validation_average_precision"] for path in found
+        ]
+        assert len(scores) == 2
+        assert float(row["minus_validation_ap"]) == pytest.approx(-sum(scores) / 2)
+
+
 def test_interrupted_and_resumed_it_ends_the_same(finished, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         interrupt_after(patch, rounds=1, unit="CODA+ on digits")
@@ -91,7 +104,7 @@ def test_quick_is_of_embedded_data_and_tries_nothing():
     assert quick.data == ["digits"]
     assert len(quick.rates) == 1
     assert whole.data == ["mnist", "cifar10"]
-    assert whole.trial_seed not in whole.seeds
+    assert not {seed for seeds in whole.trial_seeds.values() for seed in seeds} & set(whole.seeds)
     assert len(whole.seeds) >= 3
     assert whole.rounds["mnist"] * whole.local_steps >= 500
     assert whole.rounds["cifar10"] * whole.local_steps >= 2000

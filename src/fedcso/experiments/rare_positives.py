@@ -49,7 +49,7 @@ OURS = ("FCSG", "FCSG-M", "Acc-FCSG-M")
 OTHERS = tuple(method for method in METHODS if method not in OURS)
 JOINT = "FCSG-M, with cross-entropy"
 TABLE2_METHODS = METHODS | {
-    JOINT: Method("FCSG-M", "auprc", ("momentum",), (("cross_entropy", 1.0),)),
+    JOINT: Method("FCSG-M", "auprc", ("momentum",), (("cross_entropy", 1.0), ("sigmoid", False), ("margin", 1.0))),
 }
 """The methods above, and one whose objective is not the paper's: average precision and cross-entropy together."""
 PAPER = {
@@ -69,14 +69,14 @@ class Table2Settings(Settings):
     local_steps: int = 10
     outer_batch: int = 10
     inner_batch: int = 40
-    sigmoid: bool = False
-    margin: float = 1.0
+    sigmoid: Mapping[str, bool]
+    margin: Mapping[str, float]
     mirrored: Mapping[str, bool]
     moved: Mapping[str, int]
     rounds: Mapping[str, int]
     trial_rounds: Mapping[str, int]
     seeds: Sequence[int] = (0, 1, 2)
-    trial_seed: int = 1000
+    trial_seeds: Mapping[str, Sequence[int]]
     trial_turns: int
     rates: Sequence[float]
     clip: Sequence[float]
@@ -174,6 +174,11 @@ def _difference(by_method: dict[str, list[float]], one: str, other: str) -> Esti
     return Estimate(*mean_and_interval([a - b for a, b in zip(by_method[one], by_method[other], strict=True)]))
 
 
+def _surrogates(config: Table2Settings) -> str:
+    kinds = {data: "sigmoid" if config.sigmoid[data] else "raw" for data in config.data}
+    return "; ".join(f"{data}: {kind} scores, margin {config.margin[data]}" for data, kind in kinds.items())
+
+
 def _steps(config: Table2Settings, rounds: Mapping[str, int]) -> str:
     return " and ".join(f"{rounds[data] * config.local_steps} steps on {data}" for data in config.data)
 
@@ -189,6 +194,7 @@ def _versions(config: Table2Settings) -> str:
 
 def describe(config: Table2Settings, trials_each: int) -> FixedSections:
     """Return the fixed sections of the page; every method had `trials_each` trials."""
+    seeds = "; ".join(f"{data}: {list(config.trial_seeds[data])}" for data in config.data)
     return FixedSections(
         title="Table 2: average precision with rare positives",
         paper="Final test average precision on MNIST and CIFAR-10: classes 5–9 positive, 80 % of the training "
@@ -196,17 +202,18 @@ def describe(config: Table2Settings, trials_each: int) -> FixedSections:
         "batch sizes, steps and settings are not stated.",
         implemented=f"The same split over {config.clients} clients with equal distributions; the networks of the "
         f"authors' related work; {config.outer_batch} positives and {config.inner_batch} other examples per client and "
-        f"step (as many examples for the other methods), q = {config.local_steps}; "
-        f"{'sigmoid' if config.sigmoid else 'raw'} scores, margin {config.margin:g}; each positive counts among its "
-        "own inner samples; learning rates decay along half a cosine (CODA+: in stages). FedAvg is also run with both "
-        f"classes weighted equally, and with batches of which half are positive. {JOINT}: the objective is the "
-        f"surrogate plus the cross-entropy of the same examples. Every run has {_steps(config, config.rounds)}.",
+        f"step (as many examples for the other methods), q = {config.local_steps}; {_surrogates(config)}; each "
+        "positive counts among its own inner samples; learning rates decay along half a cosine (CODA+: in stages). "
+        "FedAvg is also run with both classes weighted equally, and with batches of which half are positive. "
+        f"{JOINT}: the objective is the surrogate on raw scores plus the cross-entropy of the same examples. Every run "
+        f"has {_steps(config, config.rounds)}.",
         data=f"{', '.join(config.data)}; a tenth of the training data, with all its positives, is for validation."
         + _versions(config),
         hyper_parameters=f"Learning rates {config.rates}; clipping {config.clip}, momentum {config.momentum}, "
         f"proximity {config.proximity}; {trials_each} trials of {_steps(config, config.trial_rounds)} for each method, "
-        f"chosen by validation average precision with seed {config.trial_seed}; reported with the seeds "
-        f"{config.seeds}. All trials are in `trials.csv` of the run folder."
+        f"chosen by validation average precision with the seeds {seeds}; reported with the seeds {list(config.seeds)}. "
+        "The surrogate of each data set was chosen on validation data too. All trials are in `trials.csv` of the "
+        "run folder."
         if trials_each > 1
         else f"Not tuned: learning rate {config.rates[0]}, clipping {config.clip[0]}, momentum {config.momentum[0]}; "
         f"seeds {config.seeds}.",
