@@ -24,6 +24,7 @@ SUITE = [
     "flower",
     "operators",
     "attempts",
+    "cohorts",
     "start_up",
 ]
 
