@@ -22,6 +22,7 @@ import httpx
 from flwr.proto.runtime_pb2 import AcquireTaskRequest, PullAppMessagesRequest, PullTaskInputRequest
 from flwr.supercore.constant import TaskType
 from flwr.supercore.interceptors import RuntimeTokenHttpInterceptor, RuntimeVersionHttpInterceptor
+from flwr.supercore.protobuf.client import ProtobufClientInterceptor
 from flwr.supercore.runtime import RuntimeHttpClient
 from flwr.supercore.utils import disable_process_dumping
 from flwr.supernode.runtime.run_clientapp import run_clientapp
@@ -70,10 +71,9 @@ def main(supernode: str, folder: Path) -> None:
 
 def connect(supernode: str, token: str = "") -> RuntimeHttpClient:
     """Return a connection to the SuperNode; with a token, for the task that the token belongs to."""
-    interceptors = [
-        RuntimeVersionHttpInterceptor(component_name="SuperExec"),
-        *([RuntimeTokenHttpInterceptor(token)] if token else []),
-    ]
+    interceptors: list[ProtobufClientInterceptor] = [RuntimeVersionHttpInterceptor(component_name="SuperExec")]
+    if token:
+        interceptors.append(RuntimeTokenHttpInterceptor(token))
     return RuntimeHttpClient.from_server_address(supernode, True, None, interceptors=interceptors)
 
 
