@@ -37,7 +37,7 @@ SHORT = replace(PLAN, local_steps=1)
 def traced(monkeypatch):
     """Runs traced graphs as they are, on tensors for which they would have to be compiled once only."""
 
-    def as_it_is(graph):
+    def as_it_is(graph, like):
         seen = set()
 
         def call(*given):
@@ -131,6 +131,13 @@ def test_without_a_compiler_it_says_so(monkeypatch):
         run(FCSG(), TASK, PLAN, engine="compiled")
 
 
+def test_with_a_torch_that_is_too_old_it_says_so(monkeypatch):
+    monkeypatch.setenv("CXX", "true")
+    monkeypatch.delattr(torch._inductor, "standalone_compile")
+    with pytest.raises(FedcsoError, match=r"torch .* is too old to compile steps \(2.8 can\); use --engine simulation"):
+        run(FCSG(), TASK, PLAN, engine="compiled")
+
+
 class LooksAtValues(InvariantLogistic):
     """A problem that says it takes many clients at once, and then branches on a number."""
 
@@ -149,9 +156,9 @@ def test_a_problem_that_branches_on_numbers_is_refused_with_the_reason():
 
 
 def test_what_the_compiler_can_not_do_is_told(traced, monkeypatch):
-    def break_down(*given):
+    def break_down(graph, like):
         raise RuntimeError("no such instruction\nand a long story")
 
-    monkeypatch.setattr(compiled, "compile_graph", lambda graph: break_down)
+    monkeypatch.setattr(compiled, "compile_graph", break_down)
     with pytest.raises(FedcsoError, match=r"torch can't compile a step: no such instruction; use"):
         run(FCSG(0.1), TASK, PLAN, engine="compiled")

@@ -113,9 +113,14 @@ class Plan:
             inner_batch=inner * m,
         )
 
+    @property
+    def weighs_by_size(self) -> bool:
+        """Whether clients with more data count more; otherwise nobody need look at their data to know the weights."""
+        return self.weights == "size"
+
     def weight(self, problem: "Problem", data: Any) -> float:
         """Return the weight of a client with these data, not normalised; data without a size have weight 1."""
-        size = problem.size(data) if self.weights == "size" else None
+        size = problem.size(data) if self.weighs_by_size else None
         return 1.0 if size is None else float(size)
 
 

@@ -1,7 +1,7 @@
 """Small models in long runs: the stacked engine with its steps compiled.
 
 Several steps, automatic differentiation included, are traced once into a graph of plain tensor operations, which
-`torch.compile` makes machine code of. This takes from half a minute to a few minutes, and seconds if the result is
+torch's compiler makes machine code of. This takes from half a minute to a few minutes, and seconds if the result is
 cached from an earlier run; afterwards a step of a small model costs little more than drawing its samples. It needs a
 C++ compiler and a method whose steps are all alike (`Algorithm.steady` and constant settings), on any problem that can
 be stacked. Results agree with `stacked` up to rounding.
@@ -25,7 +25,8 @@ from fedcso.datasets.fetch.places import cache_folder
 from fedcso.engines import stacked
 from fedcso.engines.engine import Engine
 from fedcso.engines.job import Job
-from fedcso.engines.stacked import Advance, Recorder, Stacked
+from fedcso.engines.recorder import Recorder
+from fedcso.engines.stacked import Advance, Stacked
 
 AT_ONCE = 32
 """The most steps per compiled call: more take longer to compile, fewer mean more calls."""
@@ -39,15 +40,36 @@ def why_not_compiled(algorithm: Algorithm) -> str:
     compiler = os.environ.get("CXX", "g++")
     if not algorithm.steady or any(callable(value) for _, value in settings(algorithm)):
         return f"steps of {type(algorithm).__name__} with these settings are not all alike"
+    if not hasattr(load_compiler(), "standalone_compile"):
+        return f"torch {torch.__version__} is too old to compile steps (2.8 can)"
     if not shutil.which(compiler):
         return f"the C++ compiler {compiler!r} was not found (set CXX to another)"
     return ""
 
 
-def compile_graph(graph: torch.fx.GraphModule) -> Callable[..., Any]:
-    """Return a graph as machine code, which is cached on disk; it is compiled when it is first called."""
-    # Python would take as long to allocate what a call needs as the call takes.
-    return torch.compile(graph, fullgraph=True, dynamic=False, options={"cpp_wrapper": True})
+def load_compiler() -> Any:
+    """Return torch's compiler, which chooses the folder of its cache as soon as it is imported."""
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_folder() / "compiled"))
+    import torch._inductor
+
+    return torch._inductor
+
+
+def compile_graph(graph: torch.fx.GraphModule, like: list[torch.Tensor]) -> Callable[..., Any]:
+    """Return a graph as machine code for tensors like the given ones; the code is cached on disk.
+
+    `torch.compile` does the same, but checks at every call that the code still fits, which can take as long as a call.
+    """
+    for node in graph.graph.nodes:
+        node.meta.clear()  # the tensors of the tracing, which inductor would take for its own
+    code: Callable[..., Any] = load_compiler().standalone_compile(
+        graph,
+        like,
+        dynamic_shapes="from_example_inputs",
+        # Python would take as long to allocate what a call needs as the call takes.
+        options={"config_patches": {"cpp_wrapper": True}},
+    )
+    return code
 
 
 class Taken(NamedTuple):
@@ -57,6 +79,10 @@ class Taken(NamedTuple):
     local: dict[str, Tree]
     losses: torch.Tensor
     probes: torch.Tensor
+
+
+Shapes = tuple[torch.Size, ...]
+"""The shapes of all that steps start from."""
 
 
 class Steps:
@@ -73,11 +99,14 @@ class Steps:
 
         self.graph = make_fx(on_tensors)(*_tensors(state, batch))
         self.operations: int = sum(node.op == "call_function" for node in self.graph.graph.nodes)
-        self.code = compile_graph(self.graph)
+        self.code: Callable[..., Any] | None = None
 
     def __call__(self, state: State, batch: Batch) -> Taken:
         """Run the steps."""
-        taken: Taken = unflatten_like(self.like, self.code(*_tensors(state, batch)))
+        tensors = _tensors(state, batch)
+        if self.code is None:
+            self.code = compile_graph(self.graph, tensors)
+        taken: Taken = unflatten_like(self.like, self.code(*tensors))
         return taken
 
 
@@ -88,10 +117,8 @@ class Compiled(Stacked):
         super().__init__(algorithms, job, seeds)
         if reason := why_not_compiled(self.algorithm):
             raise _refusal(reason)
-        # Torch sets this variable itself as soon as it compiles.
-        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_folder() / "compiled"))
-        torch.compiler.reset()  # earlier runs' code is useless here and counts towards torch's limit
-        self.known: dict[tuple[torch.Size, ...], Steps] = {}
+        self.known: dict[Shapes, Steps] = {}
+        self.known_calls: dict[Shapes, list[tuple[slice, Steps]]] = {}
 
     def parts(self, steps: range, batch: Batch) -> list[tuple[range, Advance]]:
         """Run all steps in compiled calls, or one by one if they contain step 0 or an output step."""
@@ -101,11 +128,8 @@ class Compiled(Stacked):
 
     def take_steps(self, batch: Batch, number: int, state: State, answers: Recorder) -> State:
         """Run steps in compiled calls of nearly equal size."""
-        calls = ceil(number / self.at_once(state, batch))
-        size = ceil(number / calls)
-        for first in range(0, number, size):
-            some = index(batch, slice(first, first + size))
-            steps = self.steps(state, some)
+        for which, steps in self.calls(number, state, batch):
+            some = index(batch, which)
             try:
                 taken = steps(state, some)
             except RuntimeError as error:
@@ -115,14 +139,20 @@ class Compiled(Stacked):
             answers.keep_steps(taken.losses, taken.probes)
         return state
 
-    def at_once(self, state: State, batch: Batch) -> int:
-        """Return how many steps to compile together."""
-        one = self.steps(state, index(batch, slice(0, 1)))
-        return max(1, min(AT_ONCE, OPERATIONS // one.operations))
+    def calls(self, number: int, state: State, batch: Batch) -> list[tuple[slice, Steps]]:
+        """Return the calls for samples of these shapes: which of the steps each of them takes, and its code."""
+        key = _shapes(state, batch)
+        if key not in self.known_calls:
+            one = self.steps(state, index(batch, slice(0, 1)))
+            calls = ceil(number / max(1, min(AT_ONCE, OPERATIONS // one.operations)))
+            size = ceil(number / calls)
+            parts = [slice(first, first + size) for first in range(0, number, size)]
+            self.known_calls[key] = [(part, self.steps(state, index(batch, part))) for part in parts]
+        return self.known_calls[key]
 
     def steps(self, state: State, batch: Batch) -> Steps:
         """Return the steps for samples of these shapes, traced when they are needed for the first time."""
-        key = tuple(leaf.shape for leaf in leaves((state.shared, state.local, batch)))
+        key = _shapes(state, batch)
         if key not in self.known:
             try:
                 self.known[key] = Steps(self.run_steps, state, batch)
@@ -138,8 +168,12 @@ class Compiled(Stacked):
         return Taken(state.shared, state.local, *answers.found()), answers.oracle.costs.gradients
 
 
+def _shapes(state: State, batch: Batch) -> Shapes:
+    return tuple(leaf.shape for leaf in leaves((state.shared, state.local, batch)))
+
+
 def _tensors(state: State, batch: Batch) -> list[torch.Tensor]:
-    """Return all that steps start from, laid out in memory as ever: for other layouts torch would compile again."""
+    """Return all that steps start from, laid out in memory as the code expects it."""
     return [leaf.contiguous() for leaf in leaves((state.shared, state.local, batch))]
 
 

@@ -67,7 +67,7 @@ class Job:
         plan, without_server = self.plan, f"over the topology {topology}"
         if plan.participants(self.seed, 0, len(self.able)) != list(range(len(self.able))):
             raise InvalidValue("participation", plan.participation, f"1.0 {without_server}: all clients are neighbours")
-        if plan.weights == "size":
+        if plan.weighs_by_size:
             raise InvalidValue("weights", plan.weights, f"uniform {without_server}, which has its own weights")
         if plan.on_nonfinite == "drop":
             raise InvalidValue("on_nonfinite", plan.on_nonfinite, f"stop {without_server}: all clients are neighbours")
@@ -98,6 +98,8 @@ class Job:
 
     def weights(self, clients: Sequence[int]) -> list[float]:
         """Return the weights of the given clients, not normalised."""
+        if not self.plan.weighs_by_size:
+            return [1.0] * len(clients)
         return [self.plan.weight(self.problem, self.clients[n]) for n in clients]
 
     def weights_of_seen(self) -> list[float]:

@@ -40,10 +40,12 @@ class Slots:
 
     def take(self, clients: list[list[int]]) -> tuple[Tree | None, torch.Tensor]:
         """Return the states (g, seed, k, ...) of k clients per seed, or None if there are none, and which are valid."""
+        known = torch.zeros(*self.known.shape[:2], len(clients[0]), dtype=torch.bool)
+        if not leaves(self.states):
+            return None, known
         where = self._where(clients)
         missing = where[2] == NONE
-        known = torch.zeros(*self.known.shape[:2], len(clients[0]), dtype=torch.bool)
-        if not leaves(self.states) or bool(missing.all()):
+        if bool(missing.all()):
             return None, known
         known = self.known[where] & ~missing  # a missing client's index is −1, which reads the last slot
         return (index(self.states, where) if bool(known.any()) else None), known

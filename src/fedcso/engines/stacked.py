@@ -30,6 +30,7 @@ from fedcso.engines.exchange import open_round
 from fedcso.engines.job import Job
 from fedcso.engines.local_states import LOCAL, MEMORY
 from fedcso.engines.loop import Rounds
+from fedcso.engines.recorder import Recorder, sum_from
 from fedcso.engines.server import Gathered, Opened, Outcome, Report, begin, fatal, restore_server
 from fedcso.engines.slots import Slots, choose
 
@@ -150,13 +151,13 @@ class Stacked(Rounds):
         data = [job.clients[client] for _, client in rows]
         answers = Recorder(job, self.shape[0])
         snapshots: dict[int, Tree] = {}
-        samples = torch.zeros(2, len(rows), dtype=torch.int64)
+        all_costs: list[list[Costs]] = []
         state, memory, known = self.receive(opened, clients, cohort)
         for steps, b in portions(job.work, opened.round.number):
             drawn, costs = draw_for_all(
                 job.estimator, job.problem, data, generators, len(steps), b, job.plan.inner_batch
             )
-            samples += torch.tensor([[one.outer_samples, one.inner_samples] for one in costs]).T
+            all_costs.append(costs)
             batch = to_device(drawn, job.device)
             for part, advance in self.parts(steps, batch):
                 state = advance(state, answers)
@@ -169,7 +170,7 @@ class Stacked(Rounds):
         losses, probes = answers.found()
         healthy = torch.isfinite(probes).all(0).reshape(cohort)
         for leaf in leaves(self.codec.read(message)):
-            healthy &= torch.isfinite(_sum_from(leaf, 3))
+            healthy &= torch.isfinite(sum_from(leaf, 3))
         return Found(
             message=message,
             local=_by_client(state.local, cohort),
@@ -178,7 +179,7 @@ class Stacked(Rounds):
             known=known,
             losses=losses.mean(0).reshape(cohort),
             snapshots=snapshots,
-            samples=samples.reshape(2, 1, *cohort[1:]),
+            samples=_samples(all_costs).reshape(2, 1, *cohort[1:]),
             asked=answers.oracle.costs,
         )
 
@@ -243,45 +244,19 @@ class Found(NamedTuple):
     """The gradients evaluated by each row."""
 
 
-class Recorder:
-    """An oracle for all rows that records a round's losses, and probes that are finite only if the gradients are.
-
-    They are checked once a round. Without a projection, a non-finite gradient makes x and all later losses non-finite,
-    so the losses suffice as probes.
-    """
-
-    def __init__(self, job: Job, settings: int):
-        plan = job.plan
-        self.oracle = Cohort(job.problem, settings, job.estimator, self.keep, plan.clip, plan.weight_decay)
-        self.losses: list[torch.Tensor] = []
-        self.probes: list[torch.Tensor] = self.losses if job.problem.project is None else []
-
-    def keep(self, loss: torch.Tensor, gradient: Tree) -> None:
-        """Record the loss and gradient of a step."""
-        probe = loss
-        if self.probes is not self.losses:  # a finite sum has finite summands
-            probe = sum((_sum_from(leaf, 2) for leaf in leaves(gradient)), loss)
-        self.keep_steps(loss.unsqueeze(0), probe.unsqueeze(0))
-
-    def keep_steps(self, losses: torch.Tensor, probes: torch.Tensor) -> None:
-        """Record the losses and probes of several steps, which are their leading axis."""
-        self.losses.append(losses)
-        if self.probes is not self.losses:
-            self.probes.append(probes)
-
-    def found(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the losses and probes of all steps."""
-        losses = torch.cat(self.losses)
-        return losses, losses if self.probes is self.losses else torch.cat(self.probes)
-
-
 Advance = Callable[[State, Recorder], State]
 """Runs a part of a round's steps, and records its losses."""
 
 
-def _sum_from(leaf: torch.Tensor, axis: int) -> torch.Tensor:
-    """Sum over all axes from the given one on."""
-    return leaf.flatten(axis).sum(-1) if leaf.ndim > axis else leaf
+def _samples(costs: list[list[Costs]]) -> torch.Tensor:
+    """Return the numbers of outer and inner samples (2, row) of costs by portion and row."""
+    by_row = list(zip(*costs, strict=True))
+    return torch.tensor(
+        [
+            [sum(one.outer_samples for one in row) for row in by_row],
+            [sum(one.inner_samples for one in row) for row in by_row],
+        ]
+    )
 
 
 def _by_client(tree: Tree, cohort: tuple[int, int, int]) -> Tree:

@@ -93,7 +93,7 @@ class Federation:
     def check(self, plan: Plan) -> None:
         """Raise if sites can't run the plan, or if the plan invalidates the reported privacy."""
         require("diagnose_every", plan.diagnose_every, lambda k: k == 0, "0 over real sites: it looks at their samples")
-        if self.dp_noise and plan.weights == "size":
+        if self.dp_noise and plan.weighs_by_size:
             raise InvalidValue("weights", plan.weights, "uniform with dp_noise, which needs equal weights")
         if self.secure_aggregation:
             count = len(plan.participants(seed=0, round=0, clients=len(self.names)))
