@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from fedcso.core.errors import InvalidValue, UnknownName
+from fedcso.core.errors import InvalidValue, UnknownName, require_count
 from fedcso.core.trace import Trace
 from fedcso.core.user_code import Source
 from fedcso.experiments import outcomes
@@ -22,6 +22,11 @@ class Settings:
 
     checkpoint_rounds: int = 0
     checkpoint_seconds: float = 30.0
+    processes: int = 1
+    """Processes that run parts of the experiment side by side, each on a core of its own; at most one for each core."""
+
+    def __post_init__(self) -> None:
+        require_count("processes", self.processes)
 
     def flat(self) -> dict[str, Any]:
         """Return the settings by name, as they are saved in a file."""
@@ -65,11 +70,12 @@ class Runner:
     def __init__(self, folder: RunFolder, settings: Settings, warns: bool = True):
         self.folder, self.warns = folder, warns
         self.rhythm = Rhythm(settings.checkpoint_rounds, settings.checkpoint_seconds)
+        self.processes = settings.processes
         self.seconds = 0.0
 
     def __call__(self, units: Sequence[Unit]) -> Results:
         """Run units and return their results; units that have run before are read from their checkpoints."""
-        return self._run(units, Study(units, self._checkpoints, self.rhythm, self.warns))
+        return self._run(units, Study(units, self._checkpoints, self.rhythm, self.warns, processes=self.processes))
 
     def outcomes(self, units: Sequence[Unit], measure: Measure = outcomes.measure_nothing) -> Results:
         """Run units and return their outcomes: traces without models, with what `measure` returned for each.
@@ -84,7 +90,16 @@ class Runner:
             saved.save(part, traces)
 
         return self._run(
-            units, Study(units, self._checkpoints, self.rhythm, self.warns, recall=saved.recall, on_finished=save)
+            units,
+            Study(
+                units,
+                self._checkpoints,
+                self.rhythm,
+                self.warns,
+                recall=saved.recall,
+                on_finished=save,
+                processes=self.processes,
+            ),
         )
 
     @property

@@ -67,6 +67,7 @@ class LeaderboardSettings(Settings):
     seeds: Sequence[int] = field(default_factory=lambda: [0, 1, 2])
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         typed = {name: one if isinstance(one, Contest) else Contest(**one) for name, one in self.contests.items()}
         object.__setattr__(self, "contests", typed)
 

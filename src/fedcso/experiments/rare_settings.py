@@ -44,6 +44,7 @@ class RareSettings(Settings):
     proximity: float = 0.01
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         typed = {name: _source(one) for name, one in self.sources.items()}
         object.__setattr__(self, "sources", typed)
 

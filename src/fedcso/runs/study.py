@@ -26,8 +26,18 @@ from fedcso.engines.running import named
 from fedcso.engines.snapshot import Snapshot
 from fedcso.estimators.plain import plain
 from fedcso.runs import checkpoint
-from fedcso.runs.callbacks import Checkpoint, Rhythm, Show, StopOnRequest, Track, WarnOfCollapse, stop_requests
+from fedcso.runs.callbacks import (
+    Checkpoint,
+    Interrupted,
+    Rhythm,
+    Show,
+    StopOnRequest,
+    Track,
+    WarnOfCollapse,
+    stop_requests,
+)
 from fedcso.runs.progress import Display
+from fedcso.runs.side_by_side import spread
 from fedcso.runs.tracking import Tracker
 
 log = logging.getLogger("fedcso")
@@ -123,6 +133,8 @@ class Study:
     """Returns the traces of a part whose result is known, so that it need not run; else None."""
     on_finished: Callable[[Part, list[Trace]], None] = lambda part, traces: None
     """Called after every part that has run to its end."""
+    processes: int = 1
+    """Processes that run parts side by side, each on a core of its own."""
 
     def __post_init__(self) -> None:
         places: dict[str, str] = {}
@@ -139,9 +151,10 @@ class Study:
         """
         if (preview := PREVIEW.get()) is not None:
             preview(self)
-        with stop_requests() as requested, display:
+        with stop_requests() as requested:
+            order = self._in_order()
 
-            def play(part: Part) -> list[Trace]:
+            def play(part: Part, display: Display) -> list[Trace]:
                 rounds, place = part.unit.plan.rounds, self._place(part)
                 show = Show(display, part.title, rounds)
                 if (known := self.recall(part)) is not None:
@@ -160,11 +173,19 @@ class Study:
                 self.on_finished(part, traces)
                 return traces
 
-            try:
-                found = {part.key: play(part) for part in self._in_order()}
-                return {unit.name: _by_setting(unit, [found[part.key] for part in parts(unit)]) for unit in self.units}
-            finally:
-                ranks.release_followers()
+            side_by_side = self.processes > 1 and spread(
+                len(order), lambda number, display: play(order[number], display), self.processes, requested
+            )
+            with display:
+                try:
+                    if side_by_side:
+                        side_by_side(display)
+                        if requested.is_set():
+                            raise Interrupted("stopped after the rounds that were at work")
+                    found = {part.key: play(part, display) for part in order}
+                finally:
+                    ranks.release_followers()
+            return {unit.name: _by_setting(unit, [found[part.key] for part in parts(unit)]) for unit in self.units}
 
     def follow(self) -> None:
         """On a follower rank, take part in what the leader executes."""

@@ -12,9 +12,11 @@ examples:
   fedcso reproduce table2 --data mnist  a part of Table 2: one of its data sets
   fedcso reproduce leaderboard --quick  a few methods on three problems, tuned alike; without --quick all of them
   fedcso reproduce leaderboard --from runs/… --algorithm my.py:Mine     your own method takes part
+  fedcso reproduce leaderboard --processes 8                           parts of it side by side, on as many cores
   fedcso reproduce table2 --from docs/reproduction/outcomes/table2     only what has not been run yet
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
@@ -49,6 +51,13 @@ def main(arguments: list[str]) -> int:
         help="take the outcomes of finished runs from earlier folders of the experiment and run only the rest; those "
         "of the published pages are in docs/reproduction/outcomes",
     )
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run N parts of the experiment side by side, each on a core of its own; the results are the same",
+    )
     parser.add_argument("--out", default="runs", metavar="FOLDER", help="where run folders are created")
     add_dry_run(parser)
     options = parser.parse_args(arguments)
@@ -57,6 +66,7 @@ def main(arguments: list[str]) -> int:
     settings = EXPERIMENTS[options.experiment].settings(options.quick)
     settings = settings.limited_to(options.data) if options.data else settings
     settings = settings.with_methods(options.algorithm) if options.algorithm else settings
+    settings = replace(settings, processes=options.processes)
     about = {"command": "reproduce", "experiment": options.experiment, "quick": options.quick, "only": options.data}
     about |= {"added": options.algorithm} if options.algorithm else {}
     known = {name: content for folder in options.earlier for name, content in outcomes_of(folder).files().items()}
