@@ -32,6 +32,14 @@ def test_every_column_has_a_mean_and_a_range_over_splits(folder):
         assert " to " in line[column], column
 
 
+def test_the_results_of_every_split_are_in_a_file(folder):
+    (line,), splits = read_csv(folder / "table.csv"), read_csv(folder / "splits.csv")
+    assert [one["split"] for one in splits] == ["0", "1"]
+    for column in tables.COLUMNS:
+        mean = sum(float(one[column]) for one in splits) / len(splits)
+        assert line[column].startswith(f"{mean:.3f} "), column
+
+
 def test_there_are_a_page_a_figure_and_a_statement_for_every_yardstick(folder):
     page = (folder / "reproduction.md").read_text()
     assert "# fit on real tables" in page

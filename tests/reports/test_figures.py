@@ -152,3 +152,15 @@ def test_a_star_marks_the_exported_model_of_each_method():
 
 def test_without_a_chosen_model_there_is_no_star():
     assert "exported" not in legend(curves(rows(), RANKED))
+
+
+def test_a_stretched_axis_shows_all_of_the_highest_curve_and_no_less_than_asked():
+    axes = Figure().subplots()
+    axes.plot([0, 1], [0.4, 0.99])
+    axes.plot([0, 1], [0.5, 0.999])
+    figures.stretch_towards_one(axes, 0.45)
+    low, high = axes.get_ylim()
+    assert low == 0.45
+    assert 0.999 < high < 1
+    shown = [tick for tick in axes.get_yticks() if low <= tick <= high]
+    assert {0.5, 0.9, 0.99, 0.999} <= set(shown)

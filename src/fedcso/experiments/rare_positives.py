@@ -137,8 +137,10 @@ def panels(curves: Sequence[Curve]) -> Figure:
         for curve in here:
             place = list(TABLE2_METHODS).index(curve.method)
             figures.curve(axes, curve.rows, AVERAGE_PRECISION.on_test(), curve.method, place)
-        axes.axhline(here[0].rows[0][PREVALENCE.name], color="#8A8A8A", linewidth=1, linestyle=":", label="chance")
+        chance = here[0].rows[0][PREVALENCE.name]
+        axes.axhline(chance, color="#8A8A8A", linewidth=1, linestyle=":", label="chance")
         figures.finish(axes, AVERAGE_PRECISION.on_test())
+        figures.stretch_towards_one(axes, 0.9 * chance)
         axes.set_title(data)
     figures.add_legend(figure)
     return figure

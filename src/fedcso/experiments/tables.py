@@ -21,6 +21,7 @@ from fedcso.fitting.pipeline import compare_all, search
 from fedcso.fitting.result import Contender
 from fedcso.fitting.train import Trainer
 from fedcso.reports.looks import look
+from fedcso.reports.tables import as_csv
 from fedcso.runs.folder import RunFolder
 
 
@@ -140,6 +141,7 @@ def execute(folder: RunFolder, config: TablesSettings) -> None:
     runner = Runner(folder, config, warns=False)
     fits = [_fit(runner, config, name, split) for name in config.data for split in config.splits]
     rows = [_row(name, [fit for fit in fits if fit.data == name]) for name in config.data]
+    folder.write("splits.csv", as_csv([_split(fit) for fit in fits]))
     picture = Picture(
         "tables",
         _draw(config, fits),
@@ -181,6 +183,12 @@ def _fit(runner: Runner, config: TablesSettings, name: str, split: int) -> Fit:
     by_column.setdefault(ORDINARY, chosen)  # it was chosen itself
     labels = compared.test.labels
     return Fit(name, split, found.chosen.group.objective.title, int(labels.sum()), len(labels), by_column)
+
+
+def _split(fit: Fit) -> dict[str, Any]:
+    """Return the results of one split, for the file with all of them."""
+    values = {column: one.average_precision.value for column, one in fit.by_column.items()}
+    return {"table": fit.data, "split": fit.split, "objective": fit.objective} | values
 
 
 def _row(name: str, fits: Sequence[Fit]) -> dict[str, Any]:
@@ -263,7 +271,8 @@ def describe(config: TablesSettings) -> FixedSections:
         + "; ".join(f"{name} ({TABLES[name].about})" for name in config.data)
         + ". Each is split within its sites: three fifths for training, one fifth each for validation and test.",
         hyper_parameters=f"Chosen by the search on validation data; seed {config.seed}, splits {list(config.splits)}. "
-        "Values are means over splits with the range in parentheses.",
+        "Values are means over splits with the range in parentheses; `splits.csv` of the run folder has those of every "
+        "split.",
         expected="The chosen model is at least as good as ordinary federated learning and one site alone; where the "
         "table has structure and positives are rare, it is ahead of trees on pooled data.",
     )

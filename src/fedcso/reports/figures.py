@@ -9,7 +9,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
 
 from fedcso.core.intervals import mean_and_interval
 from fedcso.core.metric import Metric
@@ -126,6 +126,18 @@ def plain_numbers(axis: Axis) -> None:
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
+
+
+def stretch_towards_one(axes: Axes, low: float) -> None:
+    """Show shares above `low`, with as much room for 0.99 to 0.999 as for 0.9 to 0.99."""
+    highest = max(max(line.get_ydata()) for line in axes.get_lines())
+    axes.set_yscale("logit", nonpositive="clip")
+    axes.set_ylim(low, 1 - (1 - highest) / 2)
+    axes.yaxis.set_major_locator(
+        FixedLocator([0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999])
+    )
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_locator(NullLocator())
 
 
 def render(figure: Figure, kind: str) -> bytes:
