@@ -92,6 +92,9 @@ def ghat(problem: AUPRC, x: Tensor, positive: Tensor, others: Examples) -> tuple
     for z, label in zip(*others, strict=True):
         other, other_slope = h(x, z, problem.sigmoid)
         near = max(float(s - score + other), 0.0)
+        if problem.bounded and label == 1 and near > s:
+            value = [before + s**2 for before in value]
+            continue
         for place in (0, 1) if label == 1 else (1,):
             value[place] = value[place] + near**2
             jacobian[place] = jacobian[place] + 2 * near * (other_slope - slope)
@@ -99,8 +102,10 @@ def ghat(problem: AUPRC, x: Tensor, positive: Tensor, others: Examples) -> tuple
     return torch.stack([torch.as_tensor(v, dtype=x.dtype) for v in value]) / weight, torch.stack(jacobian) / weight
 
 
-def f_gradient(y: Tensor) -> Tensor:
-    """Return the gradient of f(y) = −y₁/y₂."""
+def f_gradient(y: Tensor, logarithm: bool = False) -> Tensor:
+    """Return the gradient of f(y) = −y₁/y₂, or of −log(y₁/y₂)."""
+    if logarithm:
+        return torch.stack([-1 / y[0], 1 / y[1]])
     return torch.stack([-1 / y[1], y[0] / y[1] ** 2])
 
 
@@ -114,7 +119,7 @@ def auprc_gradient(problem: AUPRC, x: Tensor, batch: Batch) -> Tensor:
     total = torch.zeros_like(x)
     for place, positive in enumerate(batch.xi.inputs):
         value, jacobian = ghat(problem, x, positive, inner_of(batch, place))
-        total = total + jacobian.T @ f_gradient(value)
+        total = total + jacobian.T @ f_gradient(value, problem.logarithm)
     return total / len(batch.xi.which)
 
 

@@ -46,7 +46,7 @@ DESCRIBE: dict[str, Callable[..., FixedSections]] = {
 MEASURED = {"rare": ["flchain", "diamonds", "mnist"]}
 """The data sets that a page is about, where these are not all of the experiment."""
 
-EARLIER = {"table2", "figure2", "figure3"}
+EARLIER = {"figure2", "figure3"}
 """Pages about an earlier version of the experiment; they say so."""
 
 

@@ -48,6 +48,9 @@ WAYS = {
     "literally": {"itself": 0.0},
     "literally, raw, a batch for each": {"itself": 0.0, "sigmoid": False, "margin": 1.0, "shared": False},
     "itself twice and a half": {"itself": 2.5, "margin": 0.3},
+    "bounded": {"bounded": True, "margin": 0.3},
+    "log precision": {"logarithm": True},
+    "log precision, bounded, sigmoid": {"logarithm": True, "bounded": True, "sigmoid": True, "margin": 0.2},
 }
 every_way = pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
 
@@ -59,6 +62,11 @@ def a_problem(**options) -> AUPRC:
 def a_batch(problem: AUPRC, b: int = 3, m: int = 5) -> Batch:
     (batch,) = split_steps(sample(problem, DATA, stream(0, 0, 0), 1, b, m), 1)
     return batch
+
+
+a_score = st.floats(-3, 3) | st.sampled_from([0.0, 1e-9, -1e-9, 1e-25])
+some_others = st.lists(st.tuples(a_score, st.integers(0, 1)), min_size=1, max_size=6)
+a_margin = st.floats(0.01, 2.0)
 
 
 # ------------------------------------------------------------------------------------------ by hand
@@ -109,6 +117,41 @@ def test_cross_entropy_needs_raw_scores():
         a_problem(cross_entropy=1.0, sigmoid=True)
 
 
+def test_log_precision_needs_the_positive_among_its_own_samples():
+    with pytest.raises(InvalidValue, match=r"itself = 0\.0 must be above 0 with logarithm"):
+        a_problem(logarithm=True, itself=0.0)
+
+
+def test_bounded_counts_positives_far_above_like_the_positive_itself():
+    """s = 1 and h(z⁺) = 2; ℓ = 4 and 25 against positives count 1 each, and ¼ within the margin stays ¼."""
+    scores = 2.0, [3.0, 6.0, 1.5, 1.5], [1, 1, 1, 0]
+    y, value, gradient = on_scores(*scores, bounded=True)
+    assert y == pytest.approx([(1 + 1 + 1 + 0.25) / 5, (1 + 1 + 1 + 0.25 + 0.25) / 5], rel=1e-15)
+    assert value == pytest.approx(-3.25 / 3.5, rel=1e-15)
+    assert gradient[1:3].tolist() == [0.0, 0.0]  # to move them further above is no gain
+    _, _, unbounded = on_scores(*scores)
+    assert (unbounded[1:3] < 0).all()
+
+
+def test_log_precision_pulls_harder_by_one_over_the_precision():
+    scores = 2.0, [3.0, 2.5, 1.5, 4.0], [1, 0, 0, 0]
+    _, value, gradient = on_scores(*scores)
+    _, log, of_log = on_scores(*scores, logarithm=True)
+    assert log == pytest.approx(-math.log(-value), rel=1e-15)
+    assert_close(of_log, gradient / -value)
+
+
+@given(a_score, some_others, a_margin)
+def test_bounded_precision_lies_between_zero_and_one_and_never_rises_with_a_negative(positive, others, margin):
+    options = {"margin": margin, "bounded": True}
+    scores, labels = map(list, zip(*others, strict=True))
+    _, value, _ = on_scores(positive, scores, labels, **options)
+    assert -1 - 1e-12 <= value < 0
+    higher = [score + (1 - label) for score, label in others]
+    _, worse, _ = on_scores(positive, higher, labels, **options)
+    assert worse >= value - 1e-12
+
+
 def test_scores_are_raw_unless_they_go_through_a_sigmoid():
     """The logits ln 3 and −ln 3 have the scores ¾ and ¼; the logits differ by more than the margin."""
     scores = math.log(3), [-math.log(3), math.log(3)], [0, 1]
@@ -127,7 +170,8 @@ def test_values_are_sums_over_the_inner_samples_of_each_positive(options):
     for place, positive in enumerate(batch.xi.inputs):
         value, _ = ghat(problem, X, positive, inner_of(batch, place))
         assert_close(values[place], value)
-        assert_close(problem.outer(values, batch.xi)[place], -value[0] / value[1])
+        precision = value[0] / value[1]
+        assert_close(problem.outer(values, batch.xi)[place], -precision.log() if problem.logarithm else -precision)
 
 
 @every_way
@@ -162,10 +206,6 @@ def test_with_all_data_as_inner_samples_it_is_minus_the_surrogate_precision(opti
 
 
 # ---------------------------------------------------------------------------------- the positive itself
-
-a_score = st.floats(-3, 3) | st.sampled_from([0.0, 1e-9, -1e-9, 1e-25])
-some_others = st.lists(st.tuples(a_score, st.integers(0, 1)), min_size=1, max_size=6)
-a_margin = st.floats(0.01, 2.0)
 
 
 @given(a_score, some_others, a_margin)

@@ -95,7 +95,7 @@ def _sample(parts: Sequence[Examples], others: int) -> Examples:
 
 
 def _auprc(scores: Scores, share: float, options: dict[str, bool]) -> tuple[Problem, Judge]:
-    return AUPRC(scores, margin=MARGIN, sigmoid=False), ranking_judge(scores)
+    return AUPRC(scores, margin=MARGIN, sigmoid=False, **options), ranking_judge(scores)
 
 
 def _auroc(scores: Scores, share: float, options: dict[str, bool]) -> tuple[Problem, Judge]:

@@ -14,6 +14,20 @@ population g₂ can't be 0, because z⁺ is one of the z, with ℓ = s². Theref
 samples (`itself`): then g₂ ≥ s²/(m+1), and a positive ranked above all others has f = −1 and no gradient. This adds a
 bias of order 1/m, the same order as that of every nested estimate.
 
+That is the paper's surrogate (`bounded=False, logarithm=False`). It has two weaknesses, and a remedy for each, which is
+the default:
+
+* It rewards positives for being far apart. A positive z above z⁺ adds ℓ to both g₁ and g₂, and ℓ grows with the square of
+  the distance. In long runs on raw scores a few easy positives get ever higher scores, g₁/g₂ is near 1 for all that are
+  below them, and these are hardly improved any more. `bounded` counts a positive above z⁺ like z⁺ itself:
+
+      ℓ⁺ = min(ℓ, s²)   for positives z
+
+* It gives up positives that are ranked low, where the slope of precision is small. `logarithm` minimises minus the mean
+  log precision instead, an upper bound of minus the log of the mean precision:
+
+      f(g) = −log(g₁ / g₂)
+
 Optionally the cross-entropy of positives and negatives is added with a weight μ (`cross_entropy`). It is a third entry
 of g, so the objective has the same form, and every example teaches the network, not only those within the margin:
 
@@ -67,10 +81,16 @@ class AUPRC(Problem):
     """How many inner samples are positive, and the share of positives for which precision is estimated."""
     cross_entropy: float = 0.0
     """μ, the weight of the cross-entropy."""
+    bounded: bool = True
+    """True if a positive that is ranked above z⁺ counts at most s², False for the paper's surrogate."""
+    logarithm: bool = True
+    """True to minimise minus the log of precision, False for minus the precision, as in the paper."""
 
     def __post_init__(self) -> None:
         require_positive("margin", self.margin)
         require_nonnegative("itself", self.itself)
+        if self.logarithm and not self.itself:
+            raise InvalidValue("itself", self.itself, "above 0 with logarithm, because g₁ can be 0 otherwise")
         require_nonnegative("cross_entropy", self.cross_entropy)
         if self.cross_entropy and self.sigmoid:
             raise InvalidValue("cross_entropy", self.cross_entropy, "0 with sigmoid, because it needs raw scores")
@@ -114,7 +134,10 @@ class AUPRC(Problem):
         """Return ĝ of each positive, given the scores."""
         weights = inner.get("weight", torch.ones_like(inner["score"]))
         weights = weights if counts is None else weights * counts
-        losses = (self.margin - outer.unsqueeze(1) + inner["score"]).relu().square() * weights
+        losses = (self.margin - outer.unsqueeze(1) + inner["score"]).relu().square()
+        if self.bounded:
+            losses = torch.where(inner["positive"], losses.clamp_max(self.margin**2), losses)
+        losses = losses * weights
         total = losses.shape[1] if counts is None else counts.sum()
         own = self.itself * self.margin**2
         sums = torch.stack([(losses * inner["positive"]).sum(1), losses.sum(1)], -1)
@@ -125,9 +148,10 @@ class AUPRC(Problem):
         return torch.cat([compared, (F.softplus(-outer) + negatives).unsqueeze(-1)], -1)
 
     def outer(self, y: torch.Tensor, xi: Positives) -> torch.Tensor:
-        """Return −g₁/g₂ + μ g₃; without the first term if all losses are 0 (which `itself` rules out)."""
+        """Return −g₁/g₂ or its −log, plus μ g₃; −g₁/g₂ is 0 if all losses are 0 (which `itself` rules out)."""
         precision = y[..., 0] / y[..., 1].clamp_min(torch.finfo(y.dtype).tiny)
-        return self.cross_entropy * y[..., 2] - precision if self.cross_entropy else -precision
+        loss = -precision.log() if self.logarithm else -precision
+        return loss + self.cross_entropy * y[..., 2] if self.cross_entropy else loss
 
     def inner_samples(self, b: int, m: int) -> int:
         """Return m if the inner batch is shared, else b·m."""
@@ -164,6 +188,8 @@ def auprc(
     inner_positives: float | None = None,
     prevalence: float | None = None,
     cross_entropy: float = 0.0,
+    bounded: bool = True,
+    logarithm: bool = True,
     train_on: str = "sites",
     **where: Any,
 ) -> Task:
@@ -178,11 +204,17 @@ def auprc(
         inner_positives: share of positives in inner batches, weighted to leave expectations unchanged; as in the data
         prevalence: share of positives for which precision is estimated; that of each client's data
         cross_entropy: μ, weight of the cross-entropy that is added to the objective
+        bounded: count a positive ranked above another at most s², so that positives are not driven apart; the paper
+            does not
+        logarithm: minimise minus the log of precision, so that positives ranked low are not given up; the paper
+            minimises minus the precision
         train_on: sites (federated), pooled (all data in one place), or the name of one site
         where: the data, see load_sites
     """
     sites = load_sites(**where)
     strata = Strata(inner_positives, prevalence)
-    problem = AUPRC(build_scores(net, sites), margin, sigmoid, shared, itself, strata, cross_entropy)
+    problem = AUPRC(
+        build_scores(net, sites), margin, sigmoid, shared, itself, strata, cross_entropy, bounded, logarithm
+    )
     judge = ranking_judge(problem.scores, sigmoid=sigmoid)
     return make_site_task(problem, judge, sites, train_on)
