@@ -98,7 +98,7 @@ def main(quick: bool = False) -> None:
         )
         for _ in range(CLIENTS)
     ]
-    problem = AUPRC(Scores(partial(cifar, SHAPE)), MARGIN)
+    problem = AUPRC(Scores(partial(cifar, SHAPE)), MARGIN, sigmoid=True, bounded=False, logarithm=False)
     steps = QUICK_STEPS if quick else STEPS
     plan = Plan(1, steps, POSITIVES, OTHERS)
     default = torch.get_num_threads()

@@ -49,6 +49,10 @@ def scored(scores: Sequence[float], labels: Sequence[int]) -> Examples:
     return Examples(torch.tensor(scores, dtype=torch.float64).unsqueeze(1), torch.tensor(labels, dtype=torch.int64))
 
 
+PAPERS_SURROGATE = {"bounded": False, "logarithm": False}
+"""The options of AUPRC for which f = −g₁/g₂, as in the paper."""
+
+
 def auprc_case(*counts: tuple[int, int], **options) -> Case:
     problem = AUPRC(Scores(linear), **options)
     return Case(problem, sites(*counts), labelled(30, 8, seed=99), judge=ranking_judge(problem.scores))

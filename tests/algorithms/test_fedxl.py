@@ -24,15 +24,16 @@ from fedcso.problems.scores import Scores, ranking_judge
 from fedcso.problems.strata import Strata
 from tests import transcription as literal
 from tests.helpers import CASES, CLEARLY, Case, assert_close, gap, run_on
-from tests.rare import as_model, as_vector, auprc_case, f_gradient, h, labelled, linear, sites
+from tests.rare import PAPERS_SURROGATE, as_model, as_vector, auprc_case, f_gradient, h, labelled, linear, sites
 
 ALPHA, GAMMA, BETA = 0.5, 0.4, 0.3
-CASE = auprc_case()
+CASE = auprc_case(**PAPERS_SURROGATE)
 PLAN = Plan(rounds=3, local_steps=2, outer_batch=3, inner_batch=4, initial_batch=5)
 WAYS = {
-    "raw": {},
+    "raw": PAPERS_SURROGATE,
+    "log precision": {},
     "sigmoid": {"sigmoid": True, "margin": 0.5},
-    "literally": {"itself": 0.0},
+    "literally": {"itself": 0.0, **PAPERS_SURROGATE},
     "strata": {"strata": Strata(0.5)},
 }
 
@@ -46,7 +47,7 @@ def direction_with_pools_of(x_of_pools: torch.Tensor, x: torch.Tensor, problem: 
     (batch,) = split_steps(sample(problem, data, stream(0, 0, 0), 1, 3, 5), 1)
     oracle = Oracle(problem, plain, outer_count=problem.outer_count(data))
     a, c = problem.score(as_model(x_of_pools), *batch)
-    slopes = torch.stack([f_gradient(y) for y in problem.compare(a, c)])
+    slopes = torch.stack([f_gradient(y, problem.logarithm) for y in problem.compare(a, c)])
     inner = {name: leaf.flatten() for name, leaf in c.items()}
     shared = {"x": as_model(x), "u": as_model(torch.zeros_like(x))}
     pools = {"inner": concatenate([inner], [1.0]), "outer": concatenate([{"score": a, "slope": slopes}], [1.0])}
@@ -120,7 +121,9 @@ def fedxl2(case: Case, plan: Plan, gamma: float = GAMMA):
     return {"x": as_model(x), "u": as_model(momentum)}
 
 
-@pytest.mark.parametrize("case", [CASE, auprc_case(shared=False, sigmoid=True, margin=0.5)], ids=["shared", "for each"])
+@pytest.mark.parametrize(
+    "case", [CASE, auprc_case(shared=False, sigmoid=True, margin=0.5, **PAPERS_SURROGATE)], ids=["shared", "for each"]
+)
 @pytest.mark.parametrize(
     "plan", [PLAN, replace(PLAN, participation=2), replace(PLAN, weights="size", rounds=2)], ids=["all", "two", "size"]
 )
@@ -187,7 +190,7 @@ def direction_of(method, clients, weights="uniform"):
 
     In the first round there are no pools, and in the second f'(u') is still that of the first.
     """
-    case = Case(Everything(Scores(linear), itself=0.0), clients)
+    case = Case(Everything(Scores(linear), itself=0.0, **PAPERS_SURROGATE), clients)
     shared = []
     trace = run_on(
         "reference",

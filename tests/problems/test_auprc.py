@@ -27,6 +27,7 @@ from tests import transcription as literal
 from tests.helpers import CLEARLY, Case, assert_close, assert_same_run, finite_difference, gap, run_on
 from tests.rare import (
     FEATURES,
+    PAPERS_SURROGATE,
     as_model,
     as_vector,
     auprc_case,
@@ -42,7 +43,7 @@ from tests.rare import (
 DATA = labelled(12, 4)
 X = torch.tensor([0.6, -0.4, 0.9, 0.2], dtype=torch.float64)
 WAYS = {
-    "the default": {},
+    "the paper's": {},
     "raw scores": {"sigmoid": False, "margin": 1.0},
     "a batch for each": {"shared": False},
     "literally": {"itself": 0.0},
@@ -50,13 +51,15 @@ WAYS = {
     "itself twice and a half": {"itself": 2.5, "margin": 0.3},
     "bounded": {"bounded": True, "margin": 0.3},
     "log precision": {"logarithm": True},
+    "the default": {"bounded": True, "logarithm": True},
     "log precision, bounded, sigmoid": {"logarithm": True, "bounded": True, "sigmoid": True, "margin": 0.2},
 }
 every_way = pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
 
 
 def a_problem(**options) -> AUPRC:
-    return AUPRC(Scores(linear), **options)
+    """Return a problem with the paper's surrogate unless the options say otherwise."""
+    return AUPRC(Scores(linear), **(PAPERS_SURROGATE | options))
 
 
 def a_batch(problem: AUPRC, b: int = 3, m: int = 5) -> Batch:
@@ -74,7 +77,7 @@ a_margin = st.floats(0.01, 2.0)
 
 def on_scores(positive: float, others: list[float], labels: list[int], dtype=torch.float64, **options):
     """Return ĝ, f and ∂f in the scores for one positive among others; x holds the scores, and inputs select them."""
-    problem = AUPRC(Scores(nn.Linear(1 + len(others), 1, bias=False)), **options)
+    problem = AUPRC(Scores(nn.Linear(1 + len(others), 1, bias=False)), **(PAPERS_SURROGATE | options))
     pick = torch.eye(1 + len(others), dtype=dtype)
     batch = Batch(Positives(torch.tensor([0]), pick[:1]), Examples(pick[None, 1:], torch.tensor([labels])))
     x = {"weight": torch.tensor([[positive, *others]], dtype=dtype)}

@@ -18,7 +18,7 @@ from fedcso.problems.auprc import Positives, auprc
 from fedcso.problems.scores import Scores
 from fedcso.problems.strata import Strata, Weighted
 from tests.helpers import CLEARLY, SETTINGS, assert_close, assert_same_run, gap, run_on
-from tests.rare import as_model, as_vector, auprc_case, labelled, linear
+from tests.rare import PAPERS_SURROGATE, as_model, as_vector, auprc_case, labelled, linear
 
 DATA = labelled(12, 3)
 X = torch.tensor([0.6, -0.4, 0.9, 0.2], dtype=torch.float64)
@@ -26,7 +26,7 @@ POSITIVE = Positives(torch.tensor([1]), DATA.inputs[DATA.labels == 1][1:2])
 
 
 def problem(strata=None, **options):
-    return AUPRC(Scores(linear), itself=0.0, strata=strata or Strata(), **options)
+    return AUPRC(Scores(linear), itself=0.0, strata=strata or Strata(), **PAPERS_SURROGATE, **options)
 
 
 def ghat(examples, weights=None):
@@ -115,7 +115,7 @@ def test_the_variance_is_lower_where_positives_are_rare():
 def gradient_noise(strata, itself, m=32, draws=300):
     """Return the total variance of ∇F̂ over inner batches, at 2 % positives, all of which are ranked."""
     data = labelled(1000, 20, seed=3)
-    case = AUPRC(Scores(linear), itself=itself, strata=strata)
+    case = AUPRC(Scores(linear), itself=itself, strata=strata, **PAPERS_SURROGATE)
     oracle, rng = Oracle(case, plain), stream(7, 0, 0)
     xi = Positives(torch.arange(20), data.inputs[data.labels == 1])
     batches = [Batch(xi, case.sample_inner(data, rng, xi, m)) for _ in range(draws)]

@@ -36,10 +36,11 @@ class AlongAxis(NamedTuple):
 def mean(tree: Tree, weights: torch.Tensor) -> Tree:
     """Return the weighted mean over the clients' axis in float64; entries with weight 0 are ignored, even NaN."""
     share = weights / weights.sum(-1, keepdim=True)
+    all_count = bool((share > 0).all())
 
     def mean_of(leaf: torch.Tensor) -> torch.Tensor:
         aligned = share.reshape(share.shape + (1,) * (leaf.ndim - share.ndim))
-        visible = torch.where(aligned > 0, leaf, torch.zeros_like(leaf))
+        visible = leaf if all_count else torch.where(aligned > 0, leaf, torch.zeros_like(leaf))
         return (visible.to(torch.float64) * aligned).sum(share.ndim - 1).to(leaf.dtype)
 
     return map_leaves(mean_of, tree)

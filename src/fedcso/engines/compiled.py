@@ -28,10 +28,10 @@ from fedcso.engines.job import Job
 from fedcso.engines.recorder import Recorder
 from fedcso.engines.stacked import Advance, Stacked
 
-AT_ONCE = 32
+AT_ONCE = 64
 """The most steps per compiled call: more take longer to compile, fewer mean more calls."""
 
-OPERATIONS = 2000
+OPERATIONS = 2500
 """The most operations per compiled call, unless a single step has more: the time to compile grows with them."""
 
 

@@ -203,6 +203,8 @@ class Stacked(Rounds):
     def explain(self, opened: Opened, clients: list[list[int]], healthy: torch.Tensor) -> list[list[Fault]]:
         """Find out why clients failed by running the round of each of them again, checking every step."""
         dropped: list[list[Fault]] = [[] for _ in self.jobs]
+        if bool(healthy.all()):
+            return dropped
         for g, s, k in (~healthy).nonzero().tolist():
             i = g * self.shape[1] + s
             if i in self.failures:
@@ -248,15 +250,13 @@ Advance = Callable[[State, Recorder], State]
 """Runs a part of a round's steps, and records its losses."""
 
 
+SAMPLES = ("outer_samples", "inner_samples")
+
+
 def _samples(costs: list[list[Costs]]) -> torch.Tensor:
     """Return the numbers of outer and inner samples (2, row) of costs by portion and row."""
-    by_row = list(zip(*costs, strict=True))
-    return torch.tensor(
-        [
-            [sum(one.outer_samples for one in row) for row in by_row],
-            [sum(one.inner_samples for one in row) for row in by_row],
-        ]
-    )
+    outer, inner = ([[getattr(one, name) for one in some] for some in costs] for name in SAMPLES)
+    return torch.tensor([outer, inner]).sum(1)
 
 
 def _by_client(tree: Tree, cohort: tuple[int, int, int]) -> Tree:

@@ -57,7 +57,7 @@ def settings(quick: bool) -> CommunicationSettings:
     return CommunicationSettings(
         problems={
             "invariant_logistic": {"unlike_truth": 0.5, "test_points": 10_000},
-            "auprc": {"data": "digits"},
+            "auprc": {"data": "digits", "bounded": False, "logarithm": False},
         },
         methods=["FCSG-M", "Acc-FCSG-M"],
         ways=[FULL, "bfloat16", "int8", "every(5)", "inferred"],

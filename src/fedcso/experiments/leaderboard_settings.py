@@ -109,6 +109,7 @@ def _contests() -> dict[str, Contest]:
     glyphs: dict[str, Any] = {"data": "glyphs", "clients": 4, "filters": 8, **tasks}
     digits: dict[str, Any] = {"data": "digits", **few}
     rare: dict[str, Any] = {**digits, "removed": 0.95}
+    papers: dict[str, Any] = {**rare, "bounded": False, "logarithm": False}
     return {
         "nested_quadratic": Contest(
             options={**few, "dimension": 10},
@@ -134,7 +135,7 @@ def _contests() -> dict[str, Contest]:
         "invariant_images": Contest(options=few, **_plan(25, 8, 8, 2), rate=0.3, otherwise=[ONE_STEP, ALONE]),
         "ndcg": Contest(options=few, **_plan(25, 8, 8, 8), rate=1.0, otherwise=[ONE_STEP, ALONE]),
         "contrastive": Contest(options=few, **_plan(20, 8, 8, 8), rate=0.03, otherwise=[ONE_STEP, ALONE]),
-        "auprc": Contest(options=rare, **_plan(25, 8, 8, 32), clip=1.0, rate=0.5, otherwise=[ONE_STEP, POOLED]),
+        "auprc": Contest(options=papers, **_plan(25, 8, 8, 32), clip=1.0, rate=0.5, otherwise=[ONE_STEP, POOLED]),
         "partial_auc": Contest(options=rare, **_plan(25, 8, 8, 32), clip=1.0, rate=0.5, otherwise=[ONE_STEP, POOLED]),
         "auroc": Contest(options=rare, **_plan(25, 8, 40, 1), rate=1.0, otherwise=[ONE_STEP, POOLED]),
         "cross_entropy": Contest(options=rare, **_plan(25, 8, 40, 1), rate=1.0, otherwise=[ONE_STEP, POOLED]),

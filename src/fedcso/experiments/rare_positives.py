@@ -234,9 +234,9 @@ def describe(config: Table2Settings, trials_each: int) -> FixedSections:
         "positive counts among its own inner samples; learning rates decay along half a cosine (CODA+: in stages). "
         "FedAvg is also run with both classes weighted equally, and with batches of which half are positive. "
         "The FCSG methods minimise the paper's surrogate. "
-        f"{LOG}: the default surrogate of `fedcso run auprc`, −log(g₁/g₂) on raw scores, where a positive above another "
-        f"counts at most s². {JOINT}: the paper's surrogate on raw scores plus the cross-entropy of the same examples. "
-        f"Every run has {_steps(config, config.rounds)}.",
+        f"{LOG}: the default surrogate of `fedcso run auprc`, −log(g₁/g₂) on raw scores, where a positive above "
+        f"another counts at most s². {JOINT}: the paper's surrogate on raw scores plus the cross-entropy of the "
+        f"same examples. Every run has {_steps(config, config.rounds)}.",
         data=f"{', '.join(config.data)}; a tenth of the training data, with all its positives, is for validation."
         + _versions(config),
         hyper_parameters=f"Learning rates {config.rates}; clipping {config.clip}, momentum {config.momentum}, "

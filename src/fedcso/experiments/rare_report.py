@@ -122,7 +122,8 @@ def describe(config: RareSettings) -> FixedSections:
         paper="Not in the paper, which compares the methods at one share: 17 % positives in training, about half in "
         "the test data (Table 2).",
         implemented="Training positives are removed at random until the rest have the wanted share. The FCSG methods "
-        f"minimise the AUPRC surrogate on raw scores with margin 1 (b = {b}, m = {m}), FedAvg the cross-entropy: "
+        f"minimise the log of the AUPRC surrogate, with positives bounded, on raw scores with margin 1 (b = {b}, "
+        f"m = {m}), the default of `fedcso run auprc`; FCSG-M also the paper's surrogate; FedAvg the cross-entropy: "
         "plain, with both classes weighted equally, or with balanced batches, half of which are positives; CODA+ "
         f"minimises its surrogate of AUROC ({b + m} examples per step), all with "
         f"q = {q} and gradients clipped to norm {config.clip:g}; learning rates decay along half a cosine (CODA+: in "
@@ -201,7 +202,7 @@ def _draw(axes: Axes, place: int, shares: Sequence[float], values: Sequence[Sequ
     method = list(METHODS)[place]
     apart = (shares[-1] / shares[0]) ** (0.012 * (place - (len(METHODS) - 1) / 2)) if len(shares) > 1 else 1.0
     means, widths = zip(*(mean_and_interval(some) for some in values), strict=True)
-    drawn = look(place).in_figure() | {"linestyle": "-" if method in OURS else (0, (4, 2))}
+    drawn = look(place).in_figure() | {"linestyle": (0, (4, 2)) if method in OTHERS else "-"}
     places = [100 * share * apart for share in shares]
     axes.plot(places, means, label=method, **drawn)
     axes.errorbar(places, means, widths, fmt="none", ecolor=look(place).colour, elinewidth=0.9, capsize=2, alpha=0.55)

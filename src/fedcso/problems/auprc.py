@@ -17,9 +17,9 @@ bias of order 1/m, the same order as that of every nested estimate.
 That is the paper's surrogate (`bounded=False, logarithm=False`). It has two weaknesses, and a remedy for each, which is
 the default:
 
-* It rewards positives for being far apart. A positive z above z⁺ adds ℓ to both g₁ and g₂, and ℓ grows with the square of
-  the distance. In long runs on raw scores a few easy positives get ever higher scores, g₁/g₂ is near 1 for all that are
-  below them, and these are hardly improved any more. `bounded` counts a positive above z⁺ like z⁺ itself:
+* It rewards positives for being far apart. A positive z above z⁺ adds ℓ to both g₁ and g₂, and ℓ grows with the square
+  of the distance. In long runs on raw scores a few easy positives get ever higher scores, g₁/g₂ is near 1 for all that
+  are below them, and these are hardly improved any more. `bounded` counts a positive above z⁺ like z⁺ itself:
 
       ℓ⁺ = min(ℓ, s²)   for positives z
 
