@@ -24,6 +24,8 @@ from fraud_auprc import payments
 
 PLAN = Plan(rounds=60, local_steps=10, outer_batch=8, inner_batch=32, clip=1.0, evaluate_every=60)
 LOOKS = (1, 5, 20, 60)
+PAPERS = {"bounded": False, "logarithm": False}
+"""The options of the paper's surrogate, with which positives are lost."""
 
 
 class Look(NamedTuple):
@@ -80,7 +82,7 @@ def main() -> dict[str, dict[int, Look]]:
         path = Path(folder) / "fraud.csv"
         payments().to_csv(path, index=False)
         made = {
-            name: auprc(data=str(path), label="fraud", site="bank", sigmoid=sigmoid, margin=margin)
+            name: auprc(data=str(path), label="fraud", site="bank", sigmoid=sigmoid, margin=margin, **PAPERS)
             for name, (sigmoid, margin) in kinds.items()
         }
     found = {name: watch(task) for name, task in made.items()}

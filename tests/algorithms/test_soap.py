@@ -39,7 +39,7 @@ def soap(case, plan, alpha=ALPHA, gamma=GAMMA):
                     known = before.get(i.item())
                     y = value if known is None else (1 - gamma) * known + gamma * value
                     tracked[n][i.item()] = y
-                    directions.append(jacobian.T @ f_gradient(y))
+                    directions.append(jacobian.T @ f_gradient(y, case.problem.logarithm))
                 x_n = x_n - alpha * literal.mean(directions)
             models.append(x_n)
         x = literal.mean(models)

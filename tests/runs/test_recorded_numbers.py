@@ -19,7 +19,10 @@ WAYS = [f"FCSG-M(send_u={way})" for way in ("bfloat16", "int8")] + [
     "FCSG-M(send_u=every(2))",
 ]
 RAGGED = ["--data", "digits", "--clients", "5", "--alpha", "0.4", "--participation", "0.6", "--weights", "size"]
-FORMER = ["--sigmoid", "true", "--margin", "0.5", "--clip", "0", "--learning-rate", "0.01", "--momentum", "0.1"]
+FORMER = [
+    *("--sigmoid", "true", "--margin", "0.5", "--clip", "0", "--learning-rate", "0.01", "--momentum", "0.1"),
+    *("--bounded", "false", "--logarithm", "false"),
+]
 """What were the defaults of auprc when the numbers were recorded."""
 RUNS = {
     "reference": ["nested_quadratic", "--algorithm", *METHODS, "--engine", "reference", *SMALL],

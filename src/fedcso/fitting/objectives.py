@@ -58,6 +58,10 @@ def _average_precision(scores: Scores, sites: Sites) -> tuple[Problem, Judge]:
     return AUPRC(scores), ranking_judge(scores)
 
 
+def _precision_itself(scores: Scores, sites: Sites) -> tuple[Problem, Judge]:
+    return AUPRC(scores, logarithm=False), ranking_judge(scores)
+
+
 def _average_precision_and_cross_entropy(scores: Scores, sites: Sites) -> tuple[Problem, Judge]:
     return AUPRC(scores, cross_entropy=1.0), ranking_judge(scores)
 
@@ -134,6 +138,15 @@ OBJECTIVES = {
         "FCSG-M",
         _falling_with_momentum,
         {"cross_entropy": 1.0},
+        outer_batch=POSITIVES,
+    ),
+    "precision": Objective(
+        "FCSG-M on average precision without its logarithm",
+        "auprc",
+        _precision_itself,
+        "FCSG-M",
+        _falling_with_momentum,
+        {"logarithm": False},
         outer_batch=POSITIVES,
     ),
     "auroc": Objective("CODA+ on AUROC", "auroc", _area_under_roc, "CODA+", _in_stages),
