@@ -54,6 +54,18 @@ def test_its_settings_are_understood():
     assert (config.engine, config.estimator, config.device, config.track) == ("simulation", "plain", "cpu", "none")
 
 
+def test_a_setting_that_it_lacks_is_what_was_done_then(tmp_path):
+    """The paper's surrogate of average precision, the only one of that version; today's default is another."""
+    folder = shutil.copytree(OLD / "run", tmp_path / "run")
+    settings = folder / "config.yaml"
+    settings.write_text(settings.read_text().replace("problem: nested_quadratic", "problem: auprc"))
+    options = RunConfig.of(RunFolder.open(folder)).problem_options
+    assert (options["bounded"], options["logarithm"]) == (False, False)
+    settings.write_text(settings.read_text() + "bounded: true\nlogarithm: true\n")
+    options = RunConfig.of(RunFolder.open(folder)).problem_options
+    assert (options["bounded"], options["logarithm"]) == (True, True)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_goes_on_to_the_same_end(tmp_path, monkeypatch, kind):
     without_drawing(monkeypatch)

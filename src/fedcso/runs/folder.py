@@ -26,6 +26,9 @@ from fedcso.core.version import __version__
 
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "matplotlib", "safetensors", "jsonargparse", "rich")
 
+BEFORE = {"auprc": {"bounded": False, "logarithm": False}}
+"""By problem, settings that folders of earlier versions lack: what was done when there were none."""
+
 
 @dataclass(frozen=True)
 class RunFolder:
@@ -118,7 +121,8 @@ class RunFolder:
 
     def config(self) -> dict[str, Any]:
         """Return the complete flat configuration of the run."""
-        return read_yaml(self.path / "config.yaml", "settings")
+        settings = read_yaml(self.path / "config.yaml", "settings")
+        return {**BEFORE.get(str(settings.get("problem")), {}), **settings}
 
     def environment(self) -> dict[str, Any]:
         """Return the recorded environment: versions, machine, data and the user's files."""
