@@ -48,7 +48,7 @@ def test_those_that_go_on_are_the_best_and_ordinary_federated_learning(finished)
 
 def test_it_says_what_leads(finished):
     _, _, said = finished
-    assert said[0].startswith("first rung, 1 of 14: best so far is ")
+    assert said[0].startswith(f"first rung, 1 of {2 * len(OBJECTIVES)}: best so far is ")
     assert "validation average precision 0." in said[0]
 
 

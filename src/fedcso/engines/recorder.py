@@ -35,8 +35,12 @@ class Recorder:
 
     def found(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the losses and probes of all steps."""
-        losses = torch.cat(self.losses)
-        return losses, losses if self.probes is self.losses else torch.cat(self.probes)
+        losses = _in_a_row(self.losses)
+        return losses, losses if self.probes is self.losses else _in_a_row(self.probes)
+
+
+def _in_a_row(parts: list[torch.Tensor]) -> torch.Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def sum_from(leaf: torch.Tensor, axis: int) -> torch.Tensor:

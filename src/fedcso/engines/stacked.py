@@ -148,7 +148,8 @@ class Stacked(Rounds):
         job, cohort = self.job, (*self.shape, len(clients[0]))
         rows = [(seed, client) for seed, some in zip(self.seeds, clients, strict=True) for client in some]
         generators = [stream(seed, client, opened.round.number) for seed, client in rows]
-        data = [job.clients[client] for _, client in rows]
+        everyone = job.clients
+        data = [everyone[client] for _, client in rows]
         answers = Recorder(job, self.shape[0])
         snapshots: dict[int, Tree] = {}
         all_costs: list[list[Costs]] = []
@@ -168,7 +169,7 @@ class Stacked(Rounds):
         message, memory = self.codec.reply(state.shared, memory, opened.round)
         message = _by_client(message, cohort)
         losses, probes = answers.found()
-        healthy = torch.isfinite(probes).all(0).reshape(cohort)
+        healthy = torch.isfinite(probes.sum(0)).reshape(cohort)  # a finite sum has finite summands
         for leaf in leaves(self.codec.read(message)):
             healthy &= torch.isfinite(sum_from(leaf, 3))
         return Found(
