@@ -43,9 +43,6 @@ DESCRIBE: dict[str, Callable[..., FixedSections]] = {
 }
 """By experiment; the numbers are those of the trials of each method."""
 
-MEASURED = {"rare": ["flchain", "diamonds", "mnist"]}
-"""The data sets that a page is about, where these are not all of the experiment."""
-
 EARLIER = {"figure2", "figure3"}
 """Pages about an earlier version of the experiment; they say so."""
 
@@ -73,9 +70,7 @@ def test_a_page_about_an_earlier_version_says_which(name):
 @pytest.mark.parametrize("name", sorted(DESCRIBE.keys() - EARLIER))
 def test_a_page_has_the_sections_that_the_experiment_writes(name):
     experiment = EXPERIMENTS[name]
-    settings, part = experiment.settings(False), ""
-    if name in MEASURED:
-        settings, part = settings.limited_to(MEASURED[name]), f" --data {' '.join(MEASURED[name])}"
+    settings = experiment.settings(False)
     settings = settings.updated(yaml.safe_load(yaml.safe_dump(settings.flat(), sort_keys=False)))
     fixed, page = DESCRIBE[name](settings), sections(name)
     assert page[""] == fixed.title
@@ -83,5 +78,5 @@ def test_a_page_has_the_sections_that_the_experiment_writes(name):
     assert page["Implemented"] == fixed.implemented
     assert page["Data"] == fixed.data
     assert page["Hyper-parameters"] == fixed.hyper_parameters
-    assert page["Command"] == f"`fedcso reproduce {name}{part}`"
+    assert page["Command"] == f"`fedcso reproduce {name}`"
     assert page["Expected"] == fixed.expected
