@@ -7,7 +7,7 @@ holds what. So intervals over seeds cover the choice of the few positives, which
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -94,21 +94,21 @@ def _sample(parts: Sequence[Examples], others: int) -> Examples:
     return pool_examples(chosen)
 
 
-def _auprc(scores: Scores, share: float, options: dict[str, bool]) -> tuple[Problem, Judge]:
+def _auprc(scores: Scores, share: float, options: dict[str, Any]) -> tuple[Problem, Judge]:
     return AUPRC(scores, margin=MARGIN, sigmoid=False, **options), ranking_judge(scores)
 
 
-def _auroc(scores: Scores, share: float, options: dict[str, bool]) -> tuple[Problem, Judge]:
+def _auroc(scores: Scores, share: float, options: dict[str, Any]) -> tuple[Problem, Judge]:
     problem = AUROC(scores, share)
     return problem, auroc_judge(problem)
 
 
-def _cross_entropy(scores: Scores, share: float, options: dict[str, bool]) -> tuple[Problem, Judge]:
+def _cross_entropy(scores: Scores, share: float, options: dict[str, Any]) -> tuple[Problem, Judge]:
     weight = (1 - share) / share if options.get("weighted") else 1.0
     return CrossEntropy(scores, weight, bool(options.get("balanced"))), ranking_judge(scores)
 
 
-OBJECTIVES: dict[str, Callable[[Scores, float, dict[str, bool]], tuple[Problem, Judge]]] = {
+OBJECTIVES: dict[str, Callable[[Scores, float, dict[str, Any]], tuple[Problem, Judge]]] = {
     "auprc": _auprc,
     "auroc": _auroc,
     "cross_entropy": _cross_entropy,

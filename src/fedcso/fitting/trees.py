@@ -31,15 +31,15 @@ Score = Callable[[np.ndarray], np.ndarray]
 """(rows, inputs) → a score for each row."""
 
 
-def fit_trees(train: Examples, validation: Examples, seed: int) -> Score | None:
+def fit_trees(train: Examples, validation: Examples, seed: int, most: int = MOST_ROWS) -> Score | None:
     """Return a function that scores rows; None if the training rows have only one label.
 
-    At most `MOST_ROWS` training rows are used. Without positive validation rows, all trees of the first setting are.
+    At most so many training rows are used. Without positive validation rows, all trees of the first setting are.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
     from threadpoolctl import threadpool_limits
 
-    train = at_most(train, MOST_ROWS)
+    train = at_most(train, most)
     rows, labels = train.inputs.flatten(1).numpy(), train.labels.numpy()
     if len(np.unique(labels)) < 2:
         return None

@@ -76,21 +76,24 @@ def _largest(sites: Sites, names: Sequence[str]) -> list[str]:
 
 
 def _trees(sites: Sites, able: Sequence[str], seed: int) -> list[Yardstick]:
-    def note(*numbers: int) -> str:
-        return f"on {MOST_ROWS:,} of {max(numbers):,} training rows" if max(numbers) > MOST_ROWS else ""
+    """Return trees on pooled data and at single sites; the sites together use as many rows as the pooled data."""
+
+    def note(most: int, *numbers: int) -> str:
+        return f"on {most:,} of {max(numbers):,} training rows" if max(numbers) > most else ""
 
     sizes = [len(data.labels) for data in sites.train]
     pooled = fit_trees(pool_examples(sites.train), choosing_rows(sites.validation), seed)
     found = []
     if pooled is not None:
         name = "gradient-boosted trees on pooled data"
-        found.append(Yardstick(name, [_rank_rows(pooled)], True, note(sum(sizes))))
+        found.append(Yardstick(name, [_rank_rows(pooled)], True, note(MOST_ROWS, sum(sizes))))
     if len(sites.names) < 2:
         return found
     places = [sites.names.index(name) for name in _largest(sites, able)]
-    alone = [fit_trees(sites.train[place], choosing_rows([sites.validation[place]]), seed) for place in places]
+    most = MOST_ROWS // max(len(places), 1)
+    alone = [fit_trees(sites.train[place], choosing_rows([sites.validation[place]]), seed, most) for place in places]
     if models := [_rank_rows(score) for score in alone if score is not None]:
-        at_sites = note(*(sizes[place] for place in places))
+        at_sites = note(most, *(sizes[place] for place in places))
         found.append(Yardstick("gradient-boosted trees at one site alone", models, False, at_sites))
     return found
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
@@ -130,7 +131,7 @@ def plain_numbers(axis: Axis) -> None:
 
 def stretch_towards_one(axes: Axes, low: float) -> None:
     """Show shares above `low`, with as much room for 0.99 to 0.999 as for 0.9 to 0.99."""
-    highest = max(max(line.get_ydata()) for line in axes.get_lines())
+    highest = max(float(np.asarray(line.get_ydata(), float).max()) for line in axes.get_lines())
     axes.set_yscale("logit", nonpositive="clip")
     axes.set_ylim(low, 1 - (1 - highest) / 2)
     axes.yaxis.set_major_locator(
