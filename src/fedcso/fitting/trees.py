@@ -21,7 +21,7 @@ EVERY = 10
 MANY_ROWS = 50_000
 """From this many rows on, several threads are worth it."""
 
-MOST_ROWS = 200_000
+MOST_ROWS = 100_000
 """Of more training rows, all positives and some of the others are used: more rows take long and change little."""
 
 RATES = (0.03, 0.1)
