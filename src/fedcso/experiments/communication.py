@@ -28,6 +28,9 @@ from fedcso.runs.study import Results, Unit
 MEASURED = {"invariant_logistic": GRADIENT_NORM, "auprc": AVERAGE_PRECISION.on_test()}
 """The metric of each problem."""
 
+PAPERS: dict[str, dict[str, Any]] = {"auprc": {"bounded": False, "logarithm": False}}
+"""Options for the paper's objective where the default is another."""
+
 FULL = "full"
 
 CLOSE = 0.02
@@ -57,7 +60,7 @@ def settings(quick: bool) -> CommunicationSettings:
     return CommunicationSettings(
         problems={
             "invariant_logistic": {"unlike_truth": 0.5, "test_points": 10_000},
-            "auprc": {"data": "digits", "bounded": False, "logarithm": False},
+            "auprc": {"data": "digits"},
         },
         methods=["FCSG-M", "Acc-FCSG-M"],
         ways=[FULL, "bfloat16", "int8", "every(5)", "inferred"],
@@ -101,7 +104,7 @@ def execute(folder: RunFolder, config: CommunicationSettings) -> None:
 
 
 def _units(config: CommunicationSettings, problem: str) -> list[Unit]:
-    task = PROBLEMS[problem](**config.problems[problem])
+    task = PROBLEMS[problem](**PAPERS.get(problem, {}), **config.problems[problem])
     b, m = config.batches[problem]
     rounds = config.rounds
     plan = Plan(rounds, config.local_steps, b, m, evaluate_every=max(1, rounds // 20))
