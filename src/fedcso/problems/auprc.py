@@ -31,7 +31,7 @@ the default:
 Optionally the cross-entropy of positives and negatives is added with a weight μ (`cross_entropy`). It is a third entry
 of g, so the objective has the same form, and every example teaches the network, not only those within the margin:
 
-    g₃ = log(1 + e^−h(z⁺)) + 1(y = 0) log(1 + e^h(z)),      f(g) = −g₁ / g₂ + μ g₃
+    g₃ = log(1 + e^−h(z⁺)) + 1(y = 0) log(1 + e^h(z)),      f(g) = −log(g₁ / g₂) + μ g₃
 
 Inner samples are drawn as in the data, or with a chosen share of positives and weights (`fedcso.problems.strata`).
 
