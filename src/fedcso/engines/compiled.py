@@ -128,9 +128,8 @@ class Compiled(Stacked):
 
     def take_steps(self, batch: Batch, number: int, state: State, answers: Recorder) -> State:
         """Run steps in compiled calls of nearly equal size."""
-        calls = self.calls(number, state, batch)
-        for which, steps in calls:
-            some = index(batch, which) if len(calls) > 1 else batch
+        for which, steps in self.calls(number, state, batch):
+            some = index(batch, which)
             try:
                 taken = steps(state, some)
             except RuntimeError as error:
