@@ -7,8 +7,8 @@ import pytest
 
 from fedcso.core.schedules import Cosine
 from fedcso.core.trace import Trace
-from fedcso.experiments import EXPERIMENTS, few_shot_best
-from fedcso.experiments.few_shot_best import SHOTS
+from fedcso.experiments import EXPERIMENTS, few_shot_best_report
+from fedcso.experiments.few_shot_best_settings import SHOTS
 from fedcso.experiments.few_shot_ways import LONG, WAYS, adam_at_the_server
 from fedcso.problems import PROBLEMS
 from tests.command_line import read_csv, run, without_drawing
@@ -99,7 +99,7 @@ def statements(together, alone, long):
         "1-shot": {"MAML with Adam at the server": together, "MAML with Adam, one client alone": alone},
     }
     trace = Trace(measured={"accuracy": long, "accuracy_interval": 0.01})
-    return [one.holds for one in few_shot_best.check(config, accuracy, {"1-shot": trace})]
+    return [one.holds for one in few_shot_best_report.check(config, accuracy, {"1-shot": trace})]
 
 
 def test_a_gain_must_be_outside_its_interval_and_a_target_must_be_reached():

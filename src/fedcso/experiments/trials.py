@@ -8,8 +8,8 @@ or a disadvantage from more settings.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 FINER = 10 ** (1 / 4)
 """The first rates between those of the grid are the best one divided and multiplied by this, then by its root."""
@@ -45,13 +45,16 @@ class Trial(NamedTuple):
     score: float
 
 
-Evaluate = Callable[[int, dict[str, list[Settings]]], dict[str, list[float]]]
+M = TypeVar("M", bound=Hashable)
+"""A method: its name, or whatever identifies it in an experiment."""
+
+Evaluate = Callable[[int, dict[M, list[Settings]]], dict[M, list[float]]]
 """Runs a turn: from (turn, settings by method) to the scores by method; lower is better."""
 
 
-def search(spaces: dict[str, Space], turns: int, evaluate: Evaluate) -> dict[str, list[Trial]]:
+def search(spaces: Mapping[M, Space], turns: int, evaluate: Evaluate[M]) -> dict[M, list[Trial]]:
     """Search for `turns` turns after the first; return all trials of every method."""
-    tried: dict[str, list[Trial]] = {method: [] for method in spaces}
+    tried: dict[M, list[Trial]] = {method: [] for method in spaces}
     for turn in range(turns + 1):
         settings = {method: _proposals(space, turn, tried[method]) for method, space in spaces.items()}
         scores = evaluate(turn, settings)
