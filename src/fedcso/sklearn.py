@@ -30,7 +30,7 @@ from fedcso.problems.scores import Scores
 from fedcso.reports.calibration import calibrate, log_odds
 from fedcso.reports.score_counts import fixed_bins
 from fedcso.runs.methods import MethodSpec
-from fedcso.runs.study import play
+from fedcso.runs.study import run_in_memory
 
 LEAST_SLOPE = 1e-3
 """The least slope of Platt scaling, so that a higher score always means a higher probability."""
@@ -137,7 +137,7 @@ class FederatedClassifier(_SiteClassifier):
             raise ValueError("y has too few rows of a class: at least one site must have four rows of each class")
         sites = Sites([str(n) for n in range(len(shares))], parts[False], parts[True], parts[True], [])
         nets = ("linear", "mlp") if self.net == "auto" else (self.net,)
-        search = Search(Trainer(sites, play), plan_search(self.minutes, sites, nets), seed, lambda line: None)
+        search = Search(Trainer(sites, run_in_memory), plan_search(self.minutes, sites, nets), seed, lambda line: None)
         best = search.find()[0]
         self.chosen_ = best.group.title
         self.network_ = best.network().module.double()

@@ -112,10 +112,10 @@ def test_the_table_has_every_way_and_its_mean():
 
 
 def test_runs_settle_where_theory_says(tmp_path):
-    from fedcso.runs.study import play
+    from fedcso.runs.study import run_in_memory
 
     sizes = BiasSizes(rounds=60, evaluations=1)
-    rows = tour_bias.run_bias(lambda units: play(units), sizes, [0, 1])
+    rows = tour_bias.run_bias(run_in_memory, sizes, [0, 1])
     ends = [row for row in rows if row["round"] == sizes.rounds]
     assert len(ends) == 2 * len(contenders(sizes))
     for row in ends:
@@ -152,9 +152,9 @@ def test_test_rows_choose_nothing(monkeypatch):
         return seen[-1]
 
     monkeypatch.setattr(tour_rare, "_unit", watch)
-    from fedcso.runs.study import play
+    from fedcso.runs.study import run_in_memory
 
-    rows = tour_rare.run_rare(lambda units: play(units), settings(True).rare, [0])
+    rows = tour_rare.run_rare(run_in_memory, settings(True).rare, [0])
     data = draw_patients(0)
     assert len(rows) == len(FEDERATED) + 2
     for one in seen:

@@ -16,7 +16,7 @@ from fedcso.fitting.train import Trainer
 from fedcso.runs.callbacks import Interrupted
 from fedcso.runs.config import RunConfig
 from fedcso.runs.folder import RunFolder
-from fedcso.runs.study import play
+from fedcso.runs.study import run_in_memory
 from tests.fitting.small_sites import SITES, search_little, small_sites, table
 
 
@@ -100,16 +100,16 @@ def test_the_same_seed_gives_the_same_result_and_interrupted_it_ends_the_same(fi
     from fedcso.runs import study
 
     calls = []
-    play = study._play_rest
+    run_rest = study._run_rest
 
     def stop_after_some(*arguments):
         calls.append(arguments)
         if len(calls) == 7:
             raise Interrupted("stopped")
-        return play(*arguments)
+        return run_rest(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(study, "_play_rest", stop_after_some)
+        patch.setattr(study, "_run_rest", stop_after_some)
         with pytest.raises(Interrupted, match="fedcso resume"):
             fit(table(), tmp_path)
     (folder,) = tmp_path.glob("*_fit_*")
@@ -136,7 +136,7 @@ def test_a_model_that_was_still_improving_is_noted(quick, monkeypatch):
         return ranked
 
     monkeypatch.setattr(Search, "find", find_something_unfinished)
-    found = search(Trainer(small_sites(), play), FitConfig("t.csv", net="linear"), lambda line: None)
+    found = search(Trainer(small_sites(), run_in_memory), FitConfig("t.csv", net="linear"), lambda line: None)
     steps = found.chosen.total_steps
     advice = "give the search more time with --minutes"
     assert found.notes == [f"the model was still improving after {steps} steps: {advice}"]

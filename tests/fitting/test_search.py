@@ -7,14 +7,14 @@ from fedcso.fitting.budget import BRIEF, LEAN, THOROUGH, Cost
 from fedcso.fitting.objectives import OBJECTIVES, ORDINARY
 from fedcso.fitting.search import Search
 from fedcso.fitting.train import Trainer, Tried, make_task
-from fedcso.runs.study import play
+from fedcso.runs.study import run_in_memory
 from tests.fitting.small_sites import small_sites
 
 
 def search(budget=LEAN, steps=40, seconds=1e9, nets=("linear",), seed=0, cost=Cost(1e9, 0.0)):  # noqa: B008 - frozen
     """Return a search in which no time is left to train the winner for longer, unless a cost is given."""
     said: list[str] = []
-    trainer = Trainer(small_sites(), play)
+    trainer = Trainer(small_sites(), run_in_memory)
     planned = replace(budget, steps=steps, seconds=seconds, nets=nets, cost=cost)
     return Search(trainer, planned, seed, said.append), said
 

@@ -7,13 +7,13 @@ from fedcso.core.tree import leaves
 from fedcso.fitting.objectives import OBJECTIVES
 from fedcso.fitting.train import Group, Trainer, make_task, plan_of, run_settings, whole_rounds
 from fedcso.runs.config import RunConfig
-from fedcso.runs.study import play
+from fedcso.runs.study import run_in_memory
 from tests.fitting.small_sites import small_sites
 
 
 @pytest.fixture
 def trainer():
-    return Trainer(small_sites(), play)
+    return Trainer(small_sites(), run_in_memory)
 
 
 @pytest.mark.parametrize("key", OBJECTIVES)

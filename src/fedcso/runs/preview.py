@@ -88,7 +88,7 @@ def _measure(unit: Unit, steps: int) -> Measured:
         progress.rounds.evaluate([trace.last for trace in progress.traces])
         evaluations.append(time.perf_counter() - ends[-1])
 
-    replace(parts(unit)[0], unit=replace(unit, plan=short)).play([look])
+    replace(parts(unit)[0], unit=replace(unit, plan=short)).run([look])
     if len(ends) < 2:  # all its runs have failed in the first round
         return Measured(steps, 0.0, 0.0)
     evaluation = min(evaluations)

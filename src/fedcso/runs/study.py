@@ -1,8 +1,8 @@
-"""Units of work, carried out one after the other with checkpoints: stop at any moment, go on later.
+"""Units of work, run one after the other with checkpoints: stop at any moment, resume later.
 
-A unit is one or several settings of one method, for several seeds, on one task. It is played in parts: all
+A unit is one or several settings of one method, for several seeds, on one task. It runs in parts: all
 at once where models are small enough to be stacked, else run by run. Every part leaves checkpoints, the
-last of which is its result, so that going on after an interruption is the same as never having stopped.
+last of which is its result, so that resuming after an interruption gives the same as never having stopped.
 """
 
 import logging
@@ -82,7 +82,7 @@ class Part:
         """The identifier that all processes use for this part."""
         return f"{self.unit.name}/{self.folder}"
 
-    def play(self, callbacks: Sequence[Callback] = (), start: Snapshot | None = None) -> list[Trace]:
+    def run(self, callbacks: Sequence[Callback] = (), start: Snapshot | None = None) -> list[Trace]:
         """Run the part and return the traces of all its runs."""
         unit = self.unit
         grid = run_grid(
@@ -154,7 +154,7 @@ class Study:
         with stop_requests() as requested:
             order = self._in_order()
 
-            def play(part: Part, display: Display) -> list[Trace]:
+            def run(part: Part, display: Display) -> list[Trace]:
                 rounds, place = part.unit.plan.rounds, self._place(part)
                 show = Show(display, part.title, rounds)
                 if (known := self.recall(part)) is not None:
@@ -169,12 +169,12 @@ class Study:
                     keep,
                     StopOnRequest(requested, keep, part.title, rounds),
                 ]
-                traces = _play_rest(part, start, show, callbacks)
+                traces = _run_rest(part, start, show, callbacks)
                 self.on_finished(part, traces)
                 return traces
 
             side_by_side = self.processes > 1 and spread(
-                len(order), lambda number, display: play(order[number], display), self.processes, requested
+                len(order), lambda number, display: run(order[number], display), self.processes, requested
             )
             with display:
                 try:
@@ -182,7 +182,7 @@ class Study:
                         side_by_side(display)
                         if requested.is_set():
                             raise Interrupted("stopped after the rounds that were at work")
-                    found = {part.key: play(part, display) for part in order}
+                    found = {part.key: run(part, display) for part in order}
                 finally:
                     ranks.release_followers()
             return {unit.name: _by_setting(unit, [found[part.key] for part in parts(unit)]) for unit in self.units}
@@ -192,7 +192,7 @@ class Study:
         known = {part.key: part for unit in self.units for part in parts(unit)}
         while key := ranks.receive_command():
             try:
-                known[key].play()
+                known[key].run()
             except ranks.RankLost:
                 raise
             except FedcsoError as reason:  # the leader raises and reports the same error
@@ -215,12 +215,12 @@ class Study:
         return self.folder / as_file_name(part.unit.name) / part.folder
 
 
-def play(units: Sequence[Unit]) -> Results:
+def run_in_memory(units: Sequence[Unit]) -> Results:
     """Run units in memory, without checkpoints or display."""
-    return {unit.name: _by_setting(unit, [part.play() for part in parts(unit)]) for unit in units}
+    return {unit.name: _by_setting(unit, [part.run() for part in parts(unit)]) for unit in units}
 
 
-def _play_rest(part: Part, start: Snapshot | None, show: Show, callbacks: Sequence[Callback]) -> list[Trace]:
+def _run_rest(part: Part, start: Snapshot | None, show: Show, callbacks: Sequence[Callback]) -> list[Trace]:
     """Run the rounds that remain after a snapshot."""
     plan = part.unit.plan
     if start and over(part.unit.task, plan, start.done, start.traces):
@@ -228,7 +228,7 @@ def _play_rest(part: Part, start: Snapshot | None, show: Show, callbacks: Sequen
         return start.traces
     show.say(start.done if start else 0, "")
     ranks.send_command(part.key)
-    traces = part.play(callbacks, start)
+    traces = part.run(callbacks, start)
     log.info("%s: %d rounds done", part.title, max(trace.rows[-1]["round"] for trace in traces))
     for trace in traces:
         if trace.failure:
