@@ -5,10 +5,9 @@ and rounds. All models are measured after adaptation, in the same way. The setti
 same number of trials. The best method of each side runs for the published number of steps.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from statistics import fmean
 
 from fedcso.core.algorithm import Algorithm
 from fedcso.core.plan import Plan
@@ -25,7 +24,7 @@ from fedcso.problems import PROBLEMS
 from fedcso.problems.few_shot_judge import ACCURACY, LOSS
 from fedcso.reports import tables
 from fedcso.runs.folder import RunFolder
-from fedcso.runs.study import Part, Unit
+from fedcso.runs.study import Part, Results, Unit
 
 
 def execute(folder: RunFolder, config: FewShotSettings) -> None:
@@ -44,6 +43,7 @@ def execute(folder: RunFolder, config: FewShotSettings) -> None:
         ],
         measure,
     )
+    final = _measured(found)
     rows = tables.metric_rows(found, config.seeds)
     name = "figure2" if config.shots == 1 else "figure3"
     caption = "Means over seeds with 95 % bands, against rounds (top axis) and local steps (bottom axis)."
@@ -51,17 +51,17 @@ def execute(folder: RunFolder, config: FewShotSettings) -> None:
     longer: dict[str, str] = {}
     if config.long_steps:
         sides = {"FCSG": OURS} | THEIRS
-        longer = {side: max(some, key=lambda method: _validated(found[method][0])) for side, some in sides.items()}
+        longer = {side: report.best(final, some) for side, some in sides.items()}
         units = [_longer(config, curves, method, chosen[method]) for method in longer.values()]
         long = run.outcomes(units, measure)
-        found, chosen = found | long, chosen | {unit.name: unit.algorithms[0] for unit in units}
+        final |= _measured(long)
+        chosen |= {unit.name: unit.algorithms[0] for unit in units}
         longer = {side: unit.name for side, unit in zip(longer, units, strict=True)}
         more_rows = tables.metric_rows(long, config.seeds)
         caption = f"{config.long_steps} steps with one seed: the best FCSG method, and the best of each rule."
         pictures.append(Picture(f"{name}-long", report.panels(more_rows), caption))
         rows += more_rows
 
-    final = {method: [one.measured for one in runs] for method, (runs,) in found.items()}
     folder.write("metrics.csv", tables.as_csv(rows))
     by_client = report.client_rows(final, config.seeds, config.clients)
     folder.write("clients.csv", tables.as_csv(by_client))
@@ -130,13 +130,13 @@ def measured_on(task: Task) -> Measure:
     return measure
 
 
+def _measured(found: Results) -> dict[str, list[dict[str, float]]]:
+    """Return what was measured on the last models, by method, one for each seed."""
+    return {method: [one.measured for one in runs] for method, (runs,) in found.items()}
+
+
 def _loss(run: Trace) -> float:
     return float("inf") if run.failure else run.rows[-1][LOSS.on_validation().name]
-
-
-def _validated(runs: Sequence[Trace]) -> float:
-    """Return the mean accuracy on validation tasks; a run that broke off counts as 0."""
-    return fmean(one.measured.get(ACCURACY.on_validation().name, 0.0) for one in runs)
 
 
 def _longer(config: FewShotSettings, task: Task, method: str, algorithm: Algorithm) -> Unit:
