@@ -10,7 +10,7 @@ import importlib.util
 import sys
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from fedcso.core.errors import FedcsoError, UnknownName
@@ -40,9 +40,16 @@ def load(field: str, name: str, root: Path = HERE) -> Any:
     if module.__file__ is not None:  # a namespace package has none
         LOADED[Path(module.__file__).resolve()] = name
     if not hasattr(module, attribute):
-        names = [key for key in vars(module) if not key.startswith("_")]
+        names = [key for key, value in vars(module).items() if not key.startswith("_") and _defines(module, value)]
         raise UnknownName(f"name in {where}", attribute, names)
     return getattr(module, attribute)
+
+
+def _defines(module: ModuleType, value: Any) -> bool:
+    """Return whether a value is the module's own: no module, and no class or function that it has imported."""
+    if isinstance(value, type | FunctionType):
+        return value.__module__ == module.__name__
+    return not isinstance(value, ModuleType)
 
 
 def join_root(name: str, root: Path) -> str:
