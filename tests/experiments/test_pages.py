@@ -43,7 +43,7 @@ DESCRIBE: dict[str, Callable[..., FixedSections]] = {
 }
 """By experiment; the numbers are those of the trials of each method."""
 
-EARLIER = {"figure2", "figure3"}
+EARLIER = {"figure3"}
 """Pages about an earlier version of the experiment; they say so."""
 
 
