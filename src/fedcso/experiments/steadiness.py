@@ -85,7 +85,10 @@ def picture(found: Mapping[float, ByMomentum]) -> Picture:
             axes.grid(True, alpha=0.25, linewidth=0.6)
             axes.spines[["top", "right"]].set_visible(False)
     figures.add_legend(figure)
-    caption = "FCSG-M at m = 1 with the learning rate of FCSG, for every β: steadier from round to round, and slower."
+    caption = (
+        "FCSG-M at m = 1 with the learning rate of FCSG, for every β: how much accuracy changes from round to round, and "
+        "how fast it is."
+    )
     return Picture("figure1-steadiness", figure, caption)
 
 
