@@ -86,8 +86,8 @@ def picture(found: Mapping[float, ByMomentum]) -> Picture:
             axes.spines[["top", "right"]].set_visible(False)
     figures.add_legend(figure)
     caption = (
-        "FCSG-M at m = 1 with the learning rate of FCSG, for every β: how much accuracy changes from round to round, and "
-        "how fast it is."
+        "FCSG-M at m = 1 with the learning rate of FCSG, for every β: how much accuracy changes from round to round, "
+        "and how fast it is."
     )
     return Picture("figure1-steadiness", figure, caption)
 
