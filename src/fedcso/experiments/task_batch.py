@@ -3,7 +3,8 @@
 Local-SCGDM with one y for a step takes the query losses of all b tasks at the same y, in which the adaptation of a task
 itself has the weight γ/b. So with b = 1 and γ near 1 it is nearly FCSG-M, and with growing b less and less of a task's
 own adaptation is left. All runs see the same number of tasks, with the settings that the trials of Figure 2 choose for
-its b (`--from` a folder of Figure 2 takes its trials from there).
+its b (`--from` a folder of Figure 2 takes its trials from there). So that the rule can be told from the momentum,
+FCSG-M is also run with the settings of Local-SCGDM.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from statistics import fmean
 
 from matplotlib.figure import Figure
 
+from fedcso.core.algorithm import Algorithm
 from fedcso.core.intervals import mean_and_interval
 from fedcso.experiments import few_shot, trials
 from fedcso.experiments import few_shot_report as report
@@ -29,6 +31,8 @@ from fedcso.runs.study import Unit
 
 OURS = "FCSG-M"
 THEIRS = (f"Local-SCGDM, {PER_STEP}", f"Local-SCGDM, {PER_TASK}")
+ALIKE = f"{OURS}, settings of Local-SCGDM"
+"""FCSG-M with the learning rate and momentum of the first of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,20 +62,19 @@ def execute(folder: RunFolder, config: TaskBatchSettings) -> None:
     """Tune and run what is left, draw the figure and check the statement."""
     run, figure2 = Runner(folder, config), config.figure2
     task = PROBLEMS["maml"](**figure2.problem())
-    names = (OURS, *THEIRS)
-    tried = {} if figure2.chosen else few_shot.tune(figure2, task, run, names)
-    settled = figure2.chosen or {method: trials.best(some) for method, some in tried.items()}
+    tried = {} if figure2.chosen else few_shot.tune(figure2, task, run, (OURS, *THEIRS))
+    methods = contenders(figure2.chosen or {method: trials.best(some) for method, some in tried.items()})
     units = {
         (method, b): Unit(
             f"{method} b={b}",
             few_shot.for_curves(task, figure2.curve_tasks),
             replace(few_shot.plan_of(figure2, config.rounds(b)), outer_batch=b, evaluate_every=config.rounds(b)),
-            [METHODS[method].build(settled[method])],
+            [algorithm],
             config.seeds,
             labels=figure2.problem(),
         )
         for b in config.batches
-        for method in names
+        for method, algorithm in methods.items()
     }
     found = run.outcomes(list(units.values()), few_shot.measured_on(task))
     accuracy = {
@@ -89,9 +92,16 @@ def execute(folder: RunFolder, config: TaskBatchSettings) -> None:
         describe(config, max((len(some) for some in tried.values()), default=0)),
         [Picture("task-batch", draw(accuracy), caption)],
         table,
-        [check(accuracy)],
+        [check(accuracy, ours) for ours in (OURS, ALIKE)],
         run.seconds,
     )
+
+
+def contenders(settled: Mapping[str, trials.Settings]) -> dict[str, Algorithm]:
+    """Return the methods by name, with the settings that their trials chose."""
+    own = {name: METHODS[name].build(settled[name]) for name in (OURS, *THEIRS)}
+    alike = METHODS[OURS].build({name: settled[THEIRS[0]][name] for name in settled[OURS]})
+    return {OURS: own.pop(OURS), ALIKE: alike, **own}
 
 
 Accuracy = Mapping[tuple[str, int], Sequence[float]]
@@ -116,12 +126,15 @@ def draw(accuracy: Accuracy) -> Figure:
     return figure
 
 
-def check(accuracy: Accuracy) -> Statement:
-    """Check that the lead over Local-SCGDM with one y for a step is larger at the largest b than at the smallest."""
+def check(accuracy: Accuracy, ours: str) -> Statement:
+    """Check that the lead of FCSG-M over Local-SCGDM with one y for a step is larger at the largest b than at b = 1.
+
+    `ours` is FCSG-M with its own settings or with those of Local-SCGDM.
+    """
     batches = sorted({b for _, b in accuracy})
 
     def leads(other: str, b: int) -> list[float]:
-        return [ours - theirs for ours, theirs in zip(accuracy[OURS, b], accuracy[other, b], strict=True)]
+        return [first - second for first, second in zip(accuracy[ours, b], accuracy[other, b], strict=True)]
 
     first, last = (leads(THEIRS[0], b) for b in (batches[0], batches[-1]))
     growth = Estimate(*mean_and_interval([late - early for early, late in zip(first, last, strict=True)]))
@@ -129,9 +142,9 @@ def check(accuracy: Accuracy) -> Statement:
         f"over {other}: " + ", ".join(f"{fmean(leads(other, b)):+.4f} at b = {b}" for b in batches) for other in THEIRS
     )
     return Statement(
-        f"the lead of {OURS} over {THEIRS[0]}, grows with the number of tasks per step",
+        f"the lead of {ours} over {THEIRS[0]}, grows with the number of tasks per step",
         growth.mean - growth.half_width > 0,
-        f"accuracy of {OURS} minus that of Local-SCGDM, mean over seeds: {measured}. From b = {batches[0]} to b = "
+        f"accuracy of {ours} minus that of Local-SCGDM, mean over seeds: {measured}. From b = {batches[0]} to b = "
         f"{batches[-1]} the first of these leads grows by {growth}, seed by seed (the whole interval must be above 0).",
     )
 
@@ -144,10 +157,10 @@ def describe(config: TaskBatchSettings, trials_each: int) -> FixedSections:
         title="Federated MAML: tasks per step",
         paper="The paper's Figures 2 and 3 have 5 tasks per client and step in the published code. How the lead of the "
         "FCSG methods depends on this number is not shown.",
-        implemented=f"FCSG-M and both rules of Local-SCGDM on the problem of Figure 2 (5-way-1-shot) for b ∈ "
-        f"{list(config.batches)} tasks per client and step; every run sees {config.tasks:,} tasks, in "
-        f"{steps} steps. All models are measured after "
-        "adaptation, at the end.",
+        implemented="FCSG-M and both rules of Local-SCGDM, and FCSG-M with the learning rate and momentum of "
+        "Local-SCGDM with one y for a step, on the problem of Figure 2 (5-way-1-shot) for b ∈ "
+        f"{list(config.batches)} tasks per client and step; every run sees {config.tasks:,} tasks, in {steps} steps. All "
+        "models are measured after adaptation, at the end.",
         data=f"{figure2.data}: {figure2.clients} clients with disjoint training characters and their rotations; "
         f"{figure2.test_tasks} test tasks of unseen characters.",
         hyper_parameters=(
@@ -157,8 +170,9 @@ def describe(config: TaskBatchSettings, trials_each: int) -> FixedSections:
             else "Those of the quick version of Figure 2; they are the same for every b"
         )
         + f". Seeds {list(config.seeds)}.",
-        expected="With b = 1 all are alike. With growing b, Local-SCGDM with one y for a step falls behind, because a "
-        "task's own adaptation has the weight γ/b; with a y for each task it has the weight γ for every b.",
+        expected="With b = 1 and the same settings all are alike. With growing b, Local-SCGDM with one y for a step "
+        "falls behind, because a task's own adaptation has the weight γ/b; with a y for each task it has the weight γ "
+        "for every b.",
     )
 
 
