@@ -159,8 +159,8 @@ def describe(config: TaskBatchSettings, trials_each: int) -> FixedSections:
         "FCSG methods depends on this number is not shown.",
         implemented="FCSG-M and both rules of Local-SCGDM, and FCSG-M with the learning rate and momentum of "
         "Local-SCGDM with one y for a step, on the problem of Figure 2 (5-way-1-shot) for b ∈ "
-        f"{list(config.batches)} tasks per client and step; every run sees {config.tasks:,} tasks, in {steps} steps. All "
-        "models are measured after adaptation, at the end.",
+        f"{list(config.batches)} tasks per client and step; every run sees {config.tasks:,} tasks, in {steps} steps. "
+        "All models are measured after adaptation, at the end.",
         data=f"{figure2.data}: {figure2.clients} clients with disjoint training characters and their rotations; "
         f"{figure2.test_tasks} test tasks of unseen characters.",
         hyper_parameters=(
