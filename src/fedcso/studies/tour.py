@@ -74,7 +74,7 @@ def tour(*, quick: bool = False, seeds: int | None = None, out: str | Path = "ru
 
     Args:
         quick: a smaller version that takes a few seconds; its numbers mean little
-        seeds: the number of seeds; 5 by default
+        seeds: the number of seeds; 5 by default, 2 for the quick version
         out: where run folders are created
     """
     config = {"command": "tour", "quick": quick} | settings(quick, seeds).flat()

@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> int:
     """Carry out a new tour."""
     parser = simple_parser("tour", str(__doc__))
     parser.add_argument("--quick", action="store_true", help="a smaller version that takes a few seconds")
-    parser.add_argument("--seeds", type=int, help="the number of seeds (default: 5)")
+    parser.add_argument("--seeds", type=int, help="the number of seeds (default: 5, with --quick 2)")
     parser.add_argument("--out", default="runs", metavar="FOLDER", help="where run folders are created")
     options = parser.parse_args(arguments)
     from fedcso.studies.tour import tour
