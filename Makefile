@@ -78,8 +78,8 @@ licences: $(VENV)/.installed-dev
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/python -m docs.architecture
-	$(BIN)/python -m sphinx -q -W -b html docs docs/_build
-	@echo 'docs/_build/index.html'
+	$(BIN)/python -m sphinx -q -W -b html docs docs/_build/html
+	@echo 'docs/_build/html/index.html'
 
 dist: $(VENV)/.installed-dev
 	rm -rf dist

@@ -79,6 +79,13 @@ def build(folder):
     sys.exit(app.statuscode)
 
 
+def test_nothing_that_a_build_leaves_is_read_by_the_next_one():
+    """Executed notebooks are left in a folder beside the output."""
+    (out,) = re.findall(r"sphinx .* docs (docs/\S+)", (ROOT / "Makefile").read_text())
+    assert Path(out).parent == Path("docs/_build")
+    assert 'exclude_patterns = ["_build"]' in (ROOT / "docs/conf.py").read_text()
+
+
 def test_it_builds_without_a_warning_and_has_every_page_public_object_and_module(tmp_path):
     # One test, since the build takes longest by far, and tests of a file can run in several processes.
     pytest.importorskip("sphinx", reason="needs Sphinx: pip install 'fedcso[docs]'")
