@@ -76,7 +76,7 @@ def test_a_killed_process_is_started_again_with_its_id_in_the_file(run, tmp_path
     process = run(SLEEPS)
     first = int(process.stdout.readline())
     file = tmp_path / "supernode.pid"
-    assert eventually(lambda: file.read_text() == str(first))
+    assert eventually(lambda: file.is_file() and file.read_text() == str(first))
     os.kill(first, signal.SIGKILL)
     second = int(process.stdout.readline())
     assert eventually(lambda: file.read_text() == str(second))
