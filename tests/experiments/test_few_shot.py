@@ -348,7 +348,7 @@ def test_the_table_has_the_last_models_on_all_tasks_their_settings_and_costs():
 
 
 def test_there_are_panels_for_loss_and_accuracy_of_characters_trained_on_and_unseen():
-    figure = report.panels(rows())
+    figure = report.panels(rows(), {"FCSG": 0, "FCSG-M": 1})
     panels = figure.axes
     assert [axes.get_ylabel() for axes in panels] == list(PANELS.values())
     assert {axes.get_xlabel() for axes in panels} == {"local steps"}
@@ -359,8 +359,16 @@ def test_there_are_panels_for_loss_and_accuracy_of_characters_trained_on_and_uns
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["FCSG", "FCSG-M"]
 
 
+def test_a_curve_has_the_look_of_its_place():
+    several = report.panels(rows(), {"FCSG": 0, "FCSG-M": 1})
+    one = report.panels([row for row in rows() if row["algorithm"] == "FCSG-M"], {"FCSG-M": 1})
+    (alone,), (_, beside) = one.axes[0].get_lines(), several.axes[0].get_lines()
+    assert alone.get_color() == beside.get_color()
+    assert alone.get_linestyle() == beside.get_linestyle()
+
+
 def test_above_each_panel_stand_the_rounds():
-    figure = report.panels(rows())
+    figure = report.panels(rows(), {"FCSG": 0, "FCSG-M": 1})
     figure.draw_without_rendering()
     above = [axes.child_axes for axes in figure.axes]
     for axes, (rounds,) in zip(figure.axes, above, strict=True):

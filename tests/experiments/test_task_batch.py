@@ -62,6 +62,8 @@ def test_settings_are_those_of_the_trials_of_figure_2_which_need_not_run_again(f
     best = min(tried, key=lambda row: float(row["validation_loss"]))
     row = next(row for row in read_csv(folder / "table.csv") if row["algorithm"] == OURS)
     assert float(row["learning rate"]) == pytest.approx(float(best["learning_rate"]), rel=0.005)
+    both = run("reproduce", "task-batch", "--from", finished, "--from", earlier, out=tmp_path / "both")
+    assert not list((both / "checkpoints").glob("*")), "outcomes of the first folder were not taken"
 
 
 def test_one_more_run_of_ours_has_the_learning_rate_and_momentum_of_theirs():
@@ -100,7 +102,9 @@ def accuracies(per_step, per_task=(0.0, 0.0, 0.0), noise=(0.0, 0.001, -0.001)):
 def test_the_statement_holds_if_the_lead_over_the_first_rule_grows():
     statement = task_batch.check(accuracies((0.0, 0.05, 0.1)), OURS)
     assert statement.holds
+    assert "each with its own settings" in statement.paper
     assert "+0.0000 at b = 1, +0.0500 at b = 2, +0.1000 at b = 5" in statement.measured
+    assert "with the same learning rate and momentum" in task_batch.check(accuracies((0.0, 0.05, 0.1)), ALIKE).paper
 
 
 @pytest.mark.parametrize("leads", [(0.1, 0.05, 0.0), (0.1, 0.1, 0.1)])

@@ -47,19 +47,21 @@ def execute(folder: RunFolder, config: FewShotSettings) -> None:
     rows = tables.metric_rows(found, config.seeds)
     name = "figure2" if config.shots == 1 else "figure3"
     caption = "Means over seeds with 95 % bands, against rounds (top axis) and local steps (bottom axis)."
-    pictures = [Picture(name, report.panels(rows), caption)]
+    places = {method: place for place, method in enumerate(chosen)}
+    pictures = [Picture(name, report.panels(rows, places), caption)]
     longer: dict[str, str] = {}
     if config.long_steps:
         sides = {"FCSG": OURS} | THEIRS
         longer = {side: report.best(final, some) for side, some in sides.items()}
         units = [_longer(config, curves, method, chosen[method]) for method in longer.values()]
+        places = {unit.name: places[method] for unit, method in zip(units, longer.values(), strict=True)}
         long = run.outcomes(units, measure)
         final |= _measured(long)
         chosen |= {unit.name: unit.algorithms[0] for unit in units}
         longer = {side: unit.name for side, unit in zip(longer, units, strict=True)}
         more_rows = tables.metric_rows(long, config.seeds)
         caption = f"{config.long_steps} steps with one seed: the best FCSG method, and the best of each rule."
-        pictures.append(Picture(f"{name}-long", report.panels(more_rows), caption))
+        pictures.append(Picture(f"{name}-long", report.panels(more_rows, places), caption))
         rows += more_rows
 
     folder.write("metrics.csv", tables.as_csv(rows))

@@ -44,12 +44,15 @@ def client_rows(final: Final, seeds: Sequence[int], clients: int) -> list[dict[s
     ]
 
 
-def panels(rows: Sequence[dict[str, Any]]) -> Figure:
-    """Draw loss (left) and accuracy (right) on training characters (top) and unseen characters (bottom)."""
+def panels(rows: Sequence[dict[str, Any]], places: Mapping[str, int]) -> Figure:
+    """Draw loss (left) and accuracy (right) on training characters (top) and unseen characters (bottom).
+
+    `places` gives every method its look; a longer run has that of its method.
+    """
     figure = Figure(figsize=(10.5, 7.6), layout="constrained")
     per_round = max(row["step"] for row in rows) / max(row["round"] for row in rows)
     for number, (axes, (metric, title)) in enumerate(zip(figure.subplots(2, 2).flat, PANELS.items(), strict=True)):
-        for place, method in enumerate(dict.fromkeys(row["algorithm"] for row in rows)):
+        for method, place in places.items():
             these = [row for row in rows if row["algorithm"] == method]
             figures.curve(axes, these, metric, method, place, x="step")
         figures.finish(axes, metric)

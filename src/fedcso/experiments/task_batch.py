@@ -33,6 +33,7 @@ OURS = "FCSG-M"
 THEIRS = (f"Local-SCGDM, {PER_STEP}", f"Local-SCGDM, {PER_TASK}")
 ALIKE = f"{OURS}, settings of Local-SCGDM"
 """FCSG-M with the learning rate and momentum of the first of them."""
+SETTINGS = {OURS: "each with its own settings", ALIKE: "with the same learning rate and momentum"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +93,7 @@ def execute(folder: RunFolder, config: TaskBatchSettings) -> None:
         describe(config, max((len(some) for some in tried.values()), default=0)),
         [Picture("task-batch", draw(accuracy), caption)],
         table,
-        [check(accuracy, ours) for ours in (OURS, ALIKE)],
+        [check(accuracy, ours) for ours in SETTINGS],
         run.seconds,
     )
 
@@ -142,9 +143,9 @@ def check(accuracy: Accuracy, ours: str) -> Statement:
         f"over {other}: " + ", ".join(f"{fmean(leads(other, b)):+.4f} at b = {b}" for b in batches) for other in THEIRS
     )
     return Statement(
-        f"the lead of {ours} over {THEIRS[0]}, grows with the number of tasks per step",
+        f"the lead of {OURS} over {THEIRS[0]}, {SETTINGS[ours]}, grows with the number of tasks per step",
         growth.mean - growth.half_width > 0,
-        f"accuracy of {ours} minus that of Local-SCGDM, mean over seeds: {measured}. From b = {batches[0]} to b = "
+        f"accuracy of {OURS} minus that of Local-SCGDM, mean over seeds: {measured}. From b = {batches[0]} to b = "
         f"{batches[-1]} the first of these leads grows by {growth}, seed by seed (the whole interval must be above 0).",
     )
 

@@ -21,8 +21,12 @@ def main(arguments: list[str]) -> int:
     group.add_argument("--x", help="the horizontal axis: rounds, local-steps, samples, megabytes or seconds")
     group.add_argument("--size", metavar="WIDTHxHEIGHT", help="in inches, of the whole figure; 3.3x2.5 by default")
     group.add_argument("--legend", help="where methods are named: inside, outside, below, direct (at the curves), none")
-    group.add_argument("--labels", nargs="+", metavar="METHOD=LABEL", help="other names of methods; they come first")
-    group.add_argument("--methods", nargs="+", metavar="METHOD", help="the methods to draw; all by default")
+    group.add_argument(
+        "--labels", action="extend", nargs="+", metavar="METHOD=LABEL", help="other names of methods; they come first"
+    )
+    group.add_argument(
+        "--methods", action="extend", nargs="+", metavar="METHOD", help="the methods to draw; all by default"
+    )
     options = parser.parse_args(arguments).as_dict()
     folders = options.pop("folder")
     for_paper = {name: value for name, value in options.items() if value is not None}

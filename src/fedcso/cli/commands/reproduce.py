@@ -32,7 +32,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("experiment", help=", ".join(EXPERIMENTS))
     parser.add_argument("--quick", action="store_true", help="a smaller version with fewer rounds, seeds and settings")
     parser.add_argument(
-        "--data", nargs="+", default=[], metavar="NAME", help="only these of the experiment's data sets"
+        "--data",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="only these of the experiment's data sets",
     )
     parser.add_argument(
         "--algorithm",
@@ -45,6 +50,7 @@ def main(arguments: list[str]) -> int:
         "--from",
         dest="earlier",
         type=Path,
+        action="extend",
         nargs="+",
         default=[],
         metavar="FOLDER",
