@@ -61,7 +61,7 @@ def settings(quick: bool) -> BestSettings:
         steps=20 if quick else 500,
         trial_steps=0 if quick else 130,
         trial_turns=0,
-        long_steps=40 if quick else 6250,
+        long_steps=40 if quick else 10_000,
         seeds=[0] if quick else [0, 1, 2],
         test_tasks=60 if quick else 1000,
         validation_tasks=20 if quick else 200,
