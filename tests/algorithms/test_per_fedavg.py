@@ -124,11 +124,14 @@ def test_a_problem_without_adaptation_is_refused_by_name(method, name):
         Job(method(), case, Plan())
 
 
-@pytest.mark.parametrize(("tasks", "words"), [(0, "draws a new one every time"), (2, "has 2")])
-def test_more_tasks_than_one_are_refused(tasks, words):
+@pytest.mark.parametrize("tasks", [0, 2])
+@pytest.mark.parametrize("per_round", [False, True])
+def test_more_tasks_than_one_are_refused(tasks, per_round):
     data = fix_tasks(tasks, 3, classes(), torch.Generator()) if tasks else classes()
-    with pytest.raises(FedcsoError, match=f"Per-FedAvg needs one task per client, but client 0 {words}: use personal"):
-        Job(PerFedAvg(), Task(maml(), [data]), Plan())
+    with pytest.raises(
+        FedcsoError, match="Per-FedAvg needs one task per client, but client 0 has several: use personal"
+    ):
+        Job(PerFedAvg(), Task(maml(one_task_per_round=per_round), [data]), Plan())
 
 
 @pytest.mark.parametrize("method", [PerFedAvg, FedMeta])

@@ -79,8 +79,14 @@ def test_adaptation_in_training_is_refused():
 
 
 def test_tasks_drawn_afresh_are_refused():
-    with pytest.raises(FedcsoError, match="Reptile needs one task per client, but client 0 draws a new one every time"):
+    with pytest.raises(FedcsoError, match="one task for all steps of a round, but client 0 draws a new one for each"):
         Job(Reptile(), Task(maml(inner_steps=0), [classes()]), replace(PLAN, participation=1))
+
+
+def test_a_new_task_in_every_round_is_enough():
+    case = Task(maml(inner_steps=0, one_task_per_round=True), [classes()])
+    trace = run_on("reference", Reptile(), case, replace(PLAN, rounds=2, participation=1, outer_batch=1, inner_batch=1))
+    assert trace.failure is None
 
 
 def test_other_problems_are_refused():

@@ -8,6 +8,8 @@ import pytest
 from fedcso.core.schedules import Cosine
 from fedcso.core.trace import Trace
 from fedcso.experiments import EXPERIMENTS, few_shot_best_report
+from fedcso.experiments.few_shot_best import rates_by_score
+from fedcso.experiments.few_shot_best_report import Trial
 from fedcso.experiments.few_shot_best_settings import SHOTS
 from fedcso.experiments.few_shot_ways import LONG, WAYS, adam_at_the_server
 from fedcso.problems import PROBLEMS
@@ -64,10 +66,21 @@ def test_rates_are_chosen_by_validation_accuracy(finished):
     tried = read_csv(finished / "trials.csv")
     chosen = {row["way"]: float(row["rate"]) for row in read_csv(finished / "table.csv")}
     for way in WAYS:
-        own = [row for row in tried if row["algorithm"] == way]
-        assert len(own) == 3
-        best = min(own, key=lambda row: float(row["minus_validation_accuracy"]))
-        assert chosen[way] == pytest.approx(float(best["learning_rate"]))
+        own = [row for row in tried if row["way"] == way]
+        short, long = ([row for row in own if row["steps"] == steps] for steps in ("1", "10"))
+        assert (len(short), len(long)) == (4, 2)
+        assert best_of(short)["rate"] in {row["rate"] for row in long}
+        assert chosen[way] == pytest.approx(float(best_of(long)["rate"]))
+
+
+def best_of(trials):
+    return max(trials, key=lambda row: float(row["validation_accuracy"]))
+
+
+def test_the_trials_of_the_full_length_decide_whatever_the_short_ones_say():
+    tried = [Trial(0.1, 5, 0.9), Trial(0.3, 5, 0.8), Trial(1.0, 5, 0.7), Trial(0.1, 50, 0.5), Trial(0.3, 50, 0.6)]
+    assert rates_by_score(tried[:3]) == [0.1, 0.3, 1.0]
+    assert rates_by_score(tried) == [0.3, 0.1]
 
 
 def test_finished_runs_are_taken_from_an_earlier_folder(finished, tmp_path):

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcso.core.errors import FedcsoError, InvalidValue
+from fedcso.core.problem import Lasting
 from fedcso.core.streams import stream
 from fedcso.problems import PROBLEMS
 from fedcso.problems.few_shot_tasks import FixedTasks, fix_tasks, images_of
@@ -58,6 +59,41 @@ def test_fixed_tasks_can_be_counted_and_those_drawn_afresh_can_not():
     assert problem.outer_count(HELD) == TASKS
     assert problem.outer_count(HELD.images) is None
     assert (problem.which(problem.sample_outer(HELD.images, stream(0, 0, 0), (9,))) == -1).all()
+
+
+# ----------------------------------------------------------------------------------- one task per round
+
+
+@pytest.mark.parametrize("data", [HELD.images, HELD])
+def test_all_steps_of_a_round_have_the_same_tasks_with_other_drawings(data):
+    xi = maml(one_task_per_round=True).sample_outer(data, stream(0, 0, 0), (3, 8))
+    assert (xi.classes == xi.classes[0]).all()
+    assert (xi.task == xi.task[0]).all()
+    assert len({tuple(task) for task in xi.classes[0].tolist()}) > 1
+    orders = {tuple(order) for order in xi.order[:, 0, 0].tolist()}
+    assert len(orders) == 3
+    shown, _ = labels_in(xi.images)
+    assert torch.equal(shown, xi.classes.repeat_interleave(maml().queries, -1))
+
+
+def test_another_round_has_another_task():
+    problem = maml(one_task_per_round=True)
+    rounds = [problem.sample_outer(HELD.images, stream(0, 0, number), (2, 1)).classes for number in range(5)]
+    assert len({tuple(classes[0, 0].tolist()) for classes in rounds}) > 1
+
+
+def test_models_are_evaluated_on_different_tasks_all_the_same():
+    episodes = maml(one_task_per_round=True).episodes(HELD.images, 20, 1, stream(0, 0, 0))
+    assert len({tuple(task) for task in episodes.xi.classes.tolist()}) > 1
+
+
+def test_how_long_a_client_keeps_a_task():
+    usual, per_round, one = maml(), maml(one_task_per_round=True), HELD._replace(tasks=HELD.tasks[:1])
+    assert [usual.task_lasts(data) for data in (HELD.images, HELD, one)] == [Lasting.STEP, Lasting.STEP, Lasting.RUN]
+    assert [per_round.task_lasts(data) for data in (HELD.images, HELD)] == [Lasting.ROUND, Lasting.ROUND]
+
+
+# ----------------------------------------------------------------------------------------------- sizes
 
 
 def test_fixing_tasks_leaves_a_client_as_large_as_it_was():

@@ -8,7 +8,7 @@ import torch
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.estimator import sample
 from fedcso.core.oracle import Oracle
-from fedcso.core.problem import Adapting, split_steps
+from fedcso.core.problem import Adapting, Lasting, split_steps
 from fedcso.core.streams import stream
 from fedcso.datasets import load
 from fedcso.estimators.plain import plain
@@ -87,7 +87,7 @@ def test_all_outer_samples_share_the_inner_ones_which_are_independent_of_them():
 def test_a_client_is_one_task():
     assert isinstance(CASE.problem, Adapting)
     assert not isinstance(classification().problem, Adapting)
-    assert CASE.problem.task_count(CASE.clients[0]) == 1
+    assert CASE.problem.task_lasts(CASE.clients[0]) == Lasting.RUN
 
 
 @pytest.mark.parametrize("wrong", [{"inner_rate": 0.0}, {"inner_steps": -1}, {"difference": -1.0}])

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from fedcso.algorithms.fcsg import FCSG
 from fedcso.core.errors import FedcsoError, InvalidValue
 from fedcso.core.plan import Plan
-from fedcso.core.problem import Adapting, Problem
+from fedcso.core.problem import Adapting, Lasting, Problem
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,12 @@ class PerFedAvg(FCSG):
         adapting = require_adapting("Per-FedAvg", problem)
         if not adapting.inner_steps:
             raise InvalidValue("inner_steps", 0, "at least 1 for Per-FedAvg; to train without adaptation, use FedAvg")
-        require_one_task("Per-FedAvg", adapting, clients)
+        for number, data in enumerate(clients):
+            if adapting.task_lasts(data) < Lasting.RUN:
+                raise FedcsoError(
+                    f"Per-FedAvg needs one task per client, but client {number} has several: use personalised, or maml "
+                    "with tasks = 1"
+                )
 
 
 def require_adapting(method: str, problem: Problem) -> Adapting:
@@ -47,15 +52,3 @@ def require_adapting(method: str, problem: Problem) -> Adapting:
             "such as personalised or maml"
         )
     return problem
-
-
-def require_one_task(method: str, problem: Adapting, clients: Sequence[Any]) -> None:
-    """Raise `FedcsoError` unless every client has one task, the same in all steps."""
-    for number, data in enumerate(clients):
-        count = problem.task_count(data)
-        if count != 1:
-            found = "draws a new one every time" if count is None else f"has {count}"
-            raise FedcsoError(
-                f"{method} needs one task per client, but client {number} {found}: use personalised, or maml with "
-                "tasks = 1"
-            )

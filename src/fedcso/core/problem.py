@@ -10,6 +10,7 @@ stochastic compositional optimisation, where η does not depend on ξ.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -156,6 +157,14 @@ class Pairwise(Protocol):
         """
 
 
+class Lasting(IntEnum):
+    """How long a client keeps a task: for a local step, for all steps of a round, or for the whole run."""
+
+    STEP = 0
+    ROUND = 1
+    RUN = 2
+
+
 @runtime_checkable
 class Adapting(Protocol):
     """A problem whose g adapts x to a task by steps x − λ∇L(x; η), for methods of meta-learning."""
@@ -164,8 +173,8 @@ class Adapting(Protocol):
     def inner_steps(self) -> int:
         """The number of such steps in training; 0 if models are adapted in evaluation only, and g(x) = x."""
 
-    def task_count(self, data: Any) -> int | None:
-        """Return the number of different tasks of a client; None if a new one is drawn every time."""
+    def task_lasts(self, data: Any) -> Lasting:
+        """Return how long a client keeps a task."""
 
 
 @runtime_checkable

@@ -1,7 +1,8 @@
 """Few-shot learning on Omniglot: how accurate it gets in a long run, and what else one could use.
 
-All ways see the same number of steps of 16 tasks (or as many images), and have the same number of trials for their rate
-on validation tasks. The best way of federated meta-learning is then trained for longer.
+All ways see the same number of steps of 16 tasks (or as many images), and have the same trials for their rate on
+validation tasks: all rates for a few steps, and the best two again for as many steps as the run has. The best way of
+federated meta-learning is then trained for longer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,14 +11,13 @@ from typing import Any
 from fedcso.core.intervals import mean_and_interval
 from fedcso.core.task import Task
 from fedcso.core.trace import Trace
-from fedcso.experiments import few_shot, trials
+from fedcso.experiments import few_shot
 from fedcso.experiments import few_shot_best_report as report
 from fedcso.experiments.experiment import Experiment, Runner
-from fedcso.experiments.few_shot_best_report import Entry
+from fedcso.experiments.few_shot_best_report import Entry, Trial
 from fedcso.experiments.few_shot_best_settings import SHOTS, VALIDATED, BestSettings, settings
 from fedcso.experiments.few_shot_ways import LONG, WAYS, rates
 from fedcso.experiments.reproduction import Picture, conclude
-from fedcso.experiments.trials import Space
 from fedcso.problems import PROBLEMS
 from fedcso.problems.few_shot_judge import ACCURACY
 from fedcso.reports import tables
@@ -30,7 +30,7 @@ def execute(folder: RunFolder, config: BestSettings) -> None:
     run = Runner(folder, config)
     tasks = {(case, way): _task(config, case, way) for case in config.cases for way in WAYS}
     tried = _tune(config, tasks, run)
-    chosen = {entry: trials.best(some)["learning_rate"] for entry, some in tried.items()}
+    chosen = {entry: rates_by_score(some)[0] for entry, some in tried.items()}
     units = {entry: _unit(config, entry, task, chosen[entry]) for entry, task in tasks.items()}
     found = _outcomes(run, units, tasks)
     best = [_best(case, found) for case in config.cases if config.long_steps]
@@ -42,8 +42,7 @@ def execute(folder: RunFolder, config: BestSettings) -> None:
     for case in config.cases:
         table += report.lines(case, units, chosen, found)
         table += report.lines(case, long_units, chosen, long, f", {config.long_steps:,} steps")
-        by_way = {way: tried[case, way] for way in WAYS}
-        tuning += [{"case": case, **row} for row in trials.as_rows(by_way, "minus_validation_accuracy")]
+        tuning += [report.trial_line(case, way, trial) for way in WAYS for trial in tried[case, way]]
     folder.write("trials.csv", tables.as_csv(tuning))
     caption = (
         "Accuracy on tasks of unseen characters, with intervals over seeds (left); during the long run, against the "
@@ -59,28 +58,42 @@ def _task(config: BestSettings, case: str, way: str) -> Task:
     return WAYS[way].who_trains(PROBLEMS[WAYS[way].problem](**config.problem(case, way)))
 
 
-def _tune(config: BestSettings, tasks: Mapping[Entry, Task], run: Runner) -> dict[Entry, list[trials.Trial]]:
-    """Return the trials of every entry, scored by minus the accuracy on validation tasks."""
+def rates_by_score(tried: Sequence[Trial]) -> list[float]:
+    """Return the rates of the longest of some trials, the best first."""
+    longest = max(trial.steps for trial in tried)
+    finals = [trial for trial in tried if trial.steps == longest]
+    return [trial.rate for trial in sorted(finals, key=lambda trial: -trial.score)]
+
+
+def _tune(config: BestSettings, tasks: Mapping[Entry, Task], run: Runner) -> dict[Entry, list[Trial]]:
+    """Return the trials of every entry: of all rates, then of the best ones for as long as the run is."""
     if not config.trial_steps:
-        return {(case, way): [trials.Trial({"learning_rate": rates(way)[1]}, 0.0)] for case, way in tasks}
-
-    def turn(number: int, asked: dict[Entry, list[trials.Settings]]) -> dict[Entry, list[float]]:
-        units = {
-            entry: [_trial(config, number, entry, tasks[entry], one["learning_rate"]) for one in some]
-            for entry, some in asked.items()
-        }
-        found = run.outcomes([unit for some in units.values() for unit in some])
-        return {entry: [_score(found[unit.name][0][0]) for unit in some] for entry, some in units.items()}
-
-    return trials.search({entry: Space(rates(entry[1]), {}) for entry in tasks}, config.trial_turns, turn)
+        return {(case, way): [Trial(rates(way)[1], 0, 0.0)] for case, way in tasks}
+    first = _try(config, tasks, run, {entry: rates(entry[1]) for entry in tasks}, config.trial_steps)
+    best = {entry: rates_by_score(some)[: config.finalists] for entry, some in first.items()}
+    finals = _try(config, tasks, run, best, config.steps)
+    return {entry: first[entry] + finals[entry] for entry in tasks}
 
 
-def _trial(config: BestSettings, turn: int, entry: Entry, task: Task, rate: float) -> Unit:
+def _try(
+    config: BestSettings, tasks: Mapping[Entry, Task], run: Runner, asked: Mapping[Entry, Sequence[float]], steps: int
+) -> dict[Entry, list[Trial]]:
+    """Run trials of the rates of every entry; the score is the accuracy on validation tasks."""
+    units = {entry: [_trial(config, entry, tasks[entry], rate, steps) for rate in asked[entry]] for entry in asked}
+    found = run.outcomes([unit for some in units.values() for unit in some])
+    scores = {entry: [_score(found[unit.name][0][0]) for unit in some] for entry, some in units.items()}
+    return {
+        entry: [Trial(rate, steps, score) for rate, score in zip(asked[entry], scores[entry], strict=True)]
+        for entry in asked
+    }
+
+
+def _trial(config: BestSettings, entry: Entry, task: Task, rate: float, steps: int) -> Unit:
     case, way = entry
     return Unit(
-        f"{case} trial {turn} {way} {rate:.3g}",
+        f"{case} trial of {steps} steps {way} {rate:.3g}",
         task.for_tuning(),
-        WAYS[way].plan(config.trial_steps, SHOTS[case], config.clients),
+        WAYS[way].plan(steps, SHOTS[case], config.clients),
         [WAYS[way].method(rate)],
         [config.trial_seed],
         labels=config.labels(case, way),
@@ -88,7 +101,7 @@ def _trial(config: BestSettings, turn: int, entry: Entry, task: Task, rate: floa
 
 
 def _score(trace: Trace) -> float:
-    return float("inf") if trace.failure else -trace.rows[-1][VALIDATED]
+    return 0.0 if trace.failure else trace.rows[-1][VALIDATED]
 
 
 def _unit(config: BestSettings, entry: Entry, task: Task, rate: float, long_steps: int = 0) -> Unit:

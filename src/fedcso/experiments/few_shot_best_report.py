@@ -1,7 +1,7 @@
 """Few-shot learning in a long run and its alternatives: the table, the figure, the statements, the fixed sections."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
@@ -17,6 +17,20 @@ from fedcso.runs.study import Unit
 
 Entry = tuple[str, str]
 """A case and a way: what has a task, trials and runs of its own."""
+
+
+class Trial(NamedTuple):
+    """A rate that was tried."""
+
+    rate: float
+    steps: int
+    score: float
+    """The accuracy on validation tasks; 0 for a trial that broke off."""
+
+
+def trial_line(case: str, way: str, trial: Trial) -> dict[str, Any]:
+    """Return the line of a trial."""
+    return {"case": case, "way": way, "rate": trial.rate, "steps": trial.steps, VALIDATED: trial.score}
 
 
 def measured(traces: Sequence[Trace], name: str) -> list[float]:
@@ -119,8 +133,9 @@ def check(config: BestSettings, accuracy: Accuracy, longer: Mapping[str, Trace])
 def describe(config: BestSettings) -> FixedSections:
     """Return the fixed sections of the page."""
     tuned = (
-        f"the rate of every way is chosen from three on {config.validation_tasks} validation tasks, in trials of "
-        f"{config.trial_steps} steps with seed {config.trial_seed}"
+        f"the rate of every way is chosen on {config.validation_tasks} validation tasks, in trials with seed "
+        f"{config.trial_seed}: of four rates for {config.trial_steps} steps, and of the best {config.finalists} of "
+        f"them for {config.steps}"
         if config.trial_steps
         else "not tuned"
     )
@@ -128,10 +143,11 @@ def describe(config: BestSettings) -> FixedSections:
         title="Few-shot learning: how accurate it gets, and what else one could use",
         paper="Not in the paper, whose Figures 2 and 3 end after about 500 steps.",
         implemented=f"5-way tasks on {config.data}, {config.clients} clients, {config.steps:,} steps for every way, "
-        "one task per client and step (classifiers: 80 images). Exchange after every step, except for Per-FedAvg, "
-        "Reptile and the classifiers, which exchange after 10. All models but the nearest centroid's take three steps "
-        "of adaptation before they are measured. One client alone sees as many tasks per step as all clients together, "
-        "made of its own characters. The best of the first three on validation tasks is trained for "
+        "one task per client and step (the classifier: 80 images). Exchange after every step, except for Per-FedAvg, "
+        "Reptile and the classifier, which exchange after 10. Clients draw new tasks in every step, with Reptile in "
+        "every round, and have one task for the whole run with Per-FedAvg. All models but the nearest centroid's take "
+        "three steps of adaptation before they are measured. One client alone sees as many tasks per step as all "
+        "clients together, made of its own characters. The best of the first three on validation tasks is trained for "
         f"{config.long_steps:,} steps.",
         data=f"{config.data}: disjoint training characters at the clients, with rotations; {config.test_tasks:,} test "
         "tasks of unseen characters.",

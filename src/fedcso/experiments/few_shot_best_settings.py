@@ -25,7 +25,9 @@ class BestSettings(Settings):
     steps: int
     """T of the comparison; a step has one task of each client."""
     trial_steps: int
-    trial_turns: int
+    """The steps of a trial of each rate; 0 for no trials."""
+    finalists: int = 2
+    """How many of the rates are tried again for T steps."""
     trial_seed: int = 1000
     long_steps: int
     """T of the long run; 0 for none."""
@@ -60,7 +62,6 @@ def settings(quick: bool) -> BestSettings:
         filters=16 if quick else 64,
         steps=20 if quick else 500,
         trial_steps=0 if quick else 130,
-        trial_turns=0,
         long_steps=40 if quick else 10_000,
         seeds=[0] if quick else [0, 1, 2],
         test_tasks=60 if quick else 1000,

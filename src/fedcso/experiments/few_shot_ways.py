@@ -56,16 +56,12 @@ def _falling(rate: float) -> Algorithm:
     return FedAvg(Cosine(rate))
 
 
-ONE_TASK = {"tasks": 1}
-"""Per-FedAvg and Reptile are for clients that have one task each."""
-
 WAYS = {
     "MAML with Adam at the server": Way("maml", adam_at_the_server),
     "MAML with FCSG-M": Way("maml", _falling_momentum),
     "first-order MAML with Adam at the server": Way("maml", adam_at_the_server, {"first_order": True}),
-    "Per-FedAvg, one task per client": Way("maml", PerFedAvg, ONE_TASK, local_steps=10),
-    "Reptile, one task per client": Way("maml", Reptile, {**ONE_TASK, "inner_steps": 0}, local_steps=10),
-    "classifier of all characters, adapted": Way("pretraining", _falling, local_steps=10, outer_batch=80),
+    "Per-FedAvg, one task per client": Way("maml", PerFedAvg, {"tasks": 1}, local_steps=10),
+    "Reptile, one task per round": Way("maml", Reptile, {"one_task_per_round": True, "inner_steps": 0}, local_steps=10),
     "classifier of all characters, nearest centroid": Way(
         "pretraining", _falling, {"centroids": True}, local_steps=10, outer_batch=80
     ),
@@ -77,13 +73,12 @@ LONG = tuple(WAYS)[:3]
 """The ways of which the best, on validation tasks, is trained for longer."""
 
 RATES = {
-    "MAML with FCSG-M": (0.3, 1.0, 3.0),
-    "Per-FedAvg, one task per client": (0.01, 0.1, 0.5),
-    "Reptile, one task per client": (0.01, 0.1, 0.5),
-    "classifier of all characters, adapted": (0.1, 0.3, 1.0),
-    "classifier of all characters, nearest centroid": (0.1, 0.3, 1.0),
+    "MAML with FCSG-M": (0.3, 1.0, 3.0, 10.0),
+    "Per-FedAvg, one task per client": (0.01, 0.1, 0.5, 2.0),
+    "Reptile, one task per round": (0.03, 0.1, 0.3, 1.0),
+    "classifier of all characters, nearest centroid": (0.1, 0.3, 1.0, 3.0),
 }
-ADAM_RATES = (0.001, 0.003, 0.01)
+ADAM_RATES = (0.001, 0.003, 0.01, 0.03)
 
 
 def rates(way: str) -> tuple[float, ...]:

@@ -96,7 +96,7 @@ class RemoteProblem(Problem):
         if isinstance(problem, Pairwise):
             self.score, self.compare = problem.score, problem.compare
         if isinstance(problem, Adapting):
-            self.inner_steps, self.task_count = problem.inner_steps, problem.task_count
+            self.inner_steps, self.task_lasts = problem.inner_steps, problem.task_lasts
         if isinstance(problem, ExponentialOuter):
             self.temperature, self.log_weight = problem.temperature, problem.log_weight
 

@@ -25,7 +25,7 @@ import torch.nn.functional as F
 
 from fedcso.core.errors import FedcsoError, require_count, require_positive
 from fedcso.core.judge import Judge
-from fedcso.core.problem import Problem
+from fedcso.core.problem import Lasting, Problem
 from fedcso.core.recommended import with_plan
 from fedcso.core.task import Task
 from fedcso.core.tree import Tree, add_scaled, index, leaves, map_leaves, stack, unflatten_like
@@ -63,6 +63,8 @@ class MAML(Problem):
     """The number of adaptation steps in evaluation."""
     first_order: bool = False
     """Leave out the second derivatives: a cheaper direction, which is not the gradient."""
+    one_task_per_round: bool = False
+    """Draw the same tasks for all local steps of a round, with new images in each step."""
     network: Functional = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -81,6 +83,10 @@ class MAML(Problem):
 
     def sample_outer(self, data: Classes, rng: torch.Generator, shape: tuple[int, ...]) -> Query:
         """Draw tasks of different classes, and the query images of each class."""
+        return self._draw(data, rng, shape, (1, *shape[1:]) if self.one_task_per_round else shape)
+
+    def _draw(self, data: Classes, rng: torch.Generator, shape: tuple[int, ...], tasks: tuple[int, ...]) -> Query:
+        """Draw as many tasks as `tasks` says, expanded to `shape`, and query images for each."""
         held = images_of(data)
         count, drawings = held.shape[:2]
         require_classes(held, self.ways)
@@ -91,11 +97,12 @@ class MAML(Problem):
             )
         # argsort of random numbers draws without replacement, for all tasks at once.
         if isinstance(data, FixedTasks):
-            task = torch.randint(len(data.tasks), shape, generator=rng)
+            task = torch.randint(len(data.tasks), tasks, generator=rng).expand(shape)
             classes = data.tasks[task]
         else:
             task = torch.full(shape, -1)
-            classes = torch.rand(*shape, count, generator=rng).argsort(-1)[..., : self.ways]
+            drawn = torch.rand(*tasks, count, generator=rng).argsort(-1)[..., : self.ways]
+            classes = drawn.expand(*shape, -1)
         order = torch.rand(*shape, self.ways, drawings, generator=rng).argsort(-1)
         images = held[classes.unsqueeze(-1), order[..., : self.queries]]
         return Query(task, classes, order, scale_pixels(images.flatten(len(shape), len(shape) + 1)))
@@ -193,9 +200,11 @@ class MAML(Problem):
         """Return the number of fixed tasks; None if a new task is drawn every time."""
         return len(data.tasks) if isinstance(data, FixedTasks) else None
 
-    def task_count(self, data: Classes) -> int | None:
-        """Return the same: a task is an outer sample."""
-        return self.outer_count(data)
+    def task_lasts(self, data: Classes) -> Lasting:
+        """Return how long a client keeps a task: for the whole run if it has only one."""
+        if self.outer_count(data) == 1:
+            return Lasting.RUN
+        return Lasting.ROUND if self.one_task_per_round else Lasting.STEP
 
     def which(self, xi: Query) -> torch.Tensor:
         """Return the indices of the tasks."""
@@ -203,7 +212,7 @@ class MAML(Problem):
 
     def episodes(self, data: Classes, tasks: int, shots: int, rng: torch.Generator) -> Episodes:
         """Draw tasks to evaluate on."""
-        xi = self.sample_outer(data, rng, (tasks,))
+        xi = self._draw(data, rng, (tasks,), (tasks,))
         return Episodes(xi, self.sample_inner(data, rng, xi, shots))
 
 
@@ -240,6 +249,7 @@ def maml(
     filters: int = 64,
     pooling: bool = False,
     tasks: int = 0,
+    one_task_per_round: bool = False,
     **where: Any,
 ) -> Task:
     """Learn to tell classes of images apart from few examples, by meta-learning (Section 5.2, Figures 2 and 3).
@@ -252,15 +262,22 @@ def maml(
         first_order: leave out the second derivatives, which is cheaper, but not exact MAML
         filters: number of filters of each of the network's four convolutions
         pooling: use max-pooling instead of strided convolutions, at about six times the cost
-        tasks: number of fixed tasks per client (1 for Per-FedAvg and Reptile; MOML keeps a state for each); 0 to draw
-            new ones every time
+        tasks: number of fixed tasks per client (1 for Per-FedAvg; MOML keeps a state for each); 0 to draw new ones
+            every time
+        one_task_per_round: draw one task for all local steps of a round, as Reptile needs, instead of one for each
         where: the data, see load_few_shot
     """
     require_count("tasks", tasks, least=0)
     classes = load_few_shot(**where)
     model = FewShotModel(ways, inner_rate, MAML.test_steps, classes.source.form, filters, pooling)
     problem = MAML(
-        build_network(model, ways), ways, queries, inner_rate, inner_steps=inner_steps, first_order=first_order
+        build_network(model, ways),
+        ways,
+        queries,
+        inner_rate,
+        inner_steps=inner_steps,
+        first_order=first_order,
+        one_task_per_round=one_task_per_round,
     )
     classes.require_enough(ways, queries)
     held = partial(fix_tasks, tasks, ways) if tasks else keep_classes

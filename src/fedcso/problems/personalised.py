@@ -28,7 +28,7 @@ from torch.func import grad
 
 from fedcso.core.errors import FedcsoError, require_count, require_nonnegative, require_positive
 from fedcso.core.judge import ByClient, Judge
-from fedcso.core.problem import Problem
+from fedcso.core.problem import Lasting, Problem
 from fedcso.core.recommended import with_methods, with_plan
 from fedcso.core.task import Task
 from fedcso.core.tree import Tree, add_scaled, map_leaves
@@ -105,9 +105,9 @@ class Personalised(Problem):
         """Return m, which all ξ share, or 0 if there is no adaptation."""
         return m if self.inner_steps else 0
 
-    def task_count(self, data: Any) -> int:
-        """Return 1: a client's task is its data."""
-        return 1
+    def task_lasts(self, data: Any) -> Lasting:
+        """Return that a client keeps its task: its data."""
+        return Lasting.RUN
 
     def trains(self, data: Any) -> bool:
         """Return whether the client has any examples."""
