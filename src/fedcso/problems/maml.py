@@ -26,7 +26,7 @@ import torch.nn.functional as F
 from fedcso.core.errors import FedcsoError, require_count, require_positive
 from fedcso.core.judge import Judge
 from fedcso.core.problem import Lasting, Problem
-from fedcso.core.recommended import with_plan
+from fedcso.core.recommended import with_methods, with_plan
 from fedcso.core.task import Task
 from fedcso.core.tree import Tree, add_scaled, index, leaves, map_leaves, stack, unflatten_like
 from fedcso.datasets.examples import Examples
@@ -239,7 +239,10 @@ def judge_adapted(problem: MAML) -> Judge:
     return judge_tasks(classify, problem.query_labels)
 
 
-@with_plan(rounds=20, local_steps=10, outer_batch=1, inner_batch=1, evaluate_every=5)
+@with_methods(
+    "FCSG-M", "FedAdam", learning_rate="cosine(1)", momentum=0.1, server_rate="cosine(0.003)", adaptivity=1e-6
+)
+@with_plan(rounds=200, local_steps=1, outer_batch=1, inner_batch=1, evaluate_every=50)
 def maml(
     ways: int = 5,
     queries: int = 15,

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from fedcso.core.recommended import with_plan
+from fedcso.core.recommended import with_methods, with_plan
 from fedcso.core.task import Task
 from fedcso.core.tree import Tree
 from fedcso.datasets import Examples
@@ -22,6 +22,7 @@ from fedcso.problems.few_shot_tasks import images_of, keep_classes
 from fedcso.problems.maml import MAML, build_network, scale_pixels
 
 
+@with_methods("FedAvg", learning_rate="cosine(0.3)")
 @with_plan(rounds=20, local_steps=10, outer_batch=80, evaluate_every=5)
 def pretraining(
     ways: int = 5,
