@@ -74,9 +74,9 @@ LONG = tuple(WAYS)[:3]
 
 RATES = {
     "MAML with FCSG-M": (0.3, 1.0, 3.0, 10.0),
-    "Per-FedAvg, one task per client": (0.01, 0.1, 0.5, 2.0),
-    "Reptile, one task per round": (0.03, 0.1, 0.3, 1.0),
-    "classifier of all characters, nearest centroid": (0.1, 0.3, 1.0, 3.0),
+    "Per-FedAvg, one task per client": (0.1, 0.5, 2.0, 5.0),
+    "Reptile, one task per round": (0.1, 0.3, 1.0, 3.0),
+    "classifier of all characters, nearest centroid": (0.3, 1.0, 3.0, 10.0),
 }
 ADAM_RATES = (0.001, 0.003, 0.01, 0.03)
 
